@@ -74,7 +74,7 @@ def test_percentages_are_below_their_words(colour: bool) -> None:
 
 
 @pytest.mark.parametrize("colour", [False, True])
-@pytest.mark.parametrize("width", [1, 20, 33, 60, 100])
+@pytest.mark.parametrize("width", [1, 33, 100])
 def test_long_sentences_are_split_into_blocks_with_every_column_once(width: int, colour: bool) -> None:
     """Each source word's column is marked in one block, below the vertical word."""
     text = CODE.sub("", attention_text(words(41), words(41), np.eye(41), width=width, colour=colour))

@@ -27,7 +27,7 @@ from dragoman.evaluation.comparison import (
     ngram_matches,
 )
 from dragoman.evaluation.translation_metrics import Bleu, score_translations
-from dragoman.report.translators import comparison_markdown, comparison_text, lengths_section, significance_text
+from dragoman.report.translators import comparison_text, lengths_section, significance_text
 
 SENTENCE = st.lists(st.sampled_from("abcd"), max_size=7)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
@@ -266,7 +266,7 @@ def test_text_shows_every_part(comparison: Comparison) -> None:
 
 
 def test_markdown_has_as_many_cells_in_every_line_of_a_table(comparison: Comparison) -> None:
-    shown = comparison_markdown(comparison)
+    shown = comparison_text(comparison, markdown=True)
     tables = [part.splitlines() for part in shown.split("\n\n") if part.startswith("| ")]
     assert len(tables) == 6 + bool(comparison.lost)
     for lines in tables:

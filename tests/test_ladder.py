@@ -204,7 +204,7 @@ def test_invalid_time_limit_is_an_error_before_anything_is_trained(tmp_path: Pat
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("content", [b"pairs: [150", b"\xff\xfe", b"", b"- 150\n", b"when: 2001-99-99\n", b"[" * 5000])
+@pytest.mark.parametrize("content", [b"pairs: [150", b"\xff\xfe", b"", b"when: 2001-99-99\n", b"[" * 5000])
 def test_damaged_settings_are_an_error_of_one_line(tmp_path: Path, content: bytes) -> None:
     claim_directory(tmp_path / "new", "ladder", RESUME)
     settings = tmp_path / "new" / "settings.yaml"
@@ -326,10 +326,10 @@ def test_near_and_far_pairs_are_separated_at_the_window_of_ngrams() -> None:
         ("selection", 16): MinimalPairAccuracy(4, 2.0, 1, 1),
         ("topic", 0): MinimalPairAccuracy(10, 5.0, 10, 5),
     }
-    assert AccuracyColumn("", "selection", below=NGRAM_WINDOW).value(accuracies) == 1.0
-    assert AccuracyColumn("", "selection", minimum=NGRAM_WINDOW).value(accuracies) == 3 / 8
-    assert AccuracyColumn("", "selection", minimum=NGRAM_WINDOW, by_group=True).value(accuracies) == 1 / 2
-    assert math.isnan(AccuracyColumn("", "reflexive").value(accuracies))
+    assert AccuracyColumn("", "selection", below=NGRAM_WINDOW).accuracy(accuracies)[0] == 1.0
+    assert AccuracyColumn("", "selection", minimum=NGRAM_WINDOW).accuracy(accuracies)[0] == 3 / 8
+    assert AccuracyColumn("", "selection", minimum=NGRAM_WINDOW, by_group=True).accuracy(accuracies)[0] == 1 / 2
+    assert math.isnan(AccuracyColumn("", "reflexive").accuracy(accuracies)[0])
 
 
 def test_accuracy_by_distance_needs_enough_pairs() -> None:

@@ -239,7 +239,7 @@ def test_decisions_are_kept_when_an_experiment_continues(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "content", ["{", "[]", '{"spent": "x"}', '{"finished": null}', '{"spent": 1, "minutes": []}', "[" * 9000]
+    "content", ["{", "[]", '{"spent": "x"}', '{"finished": NaN}', '{"spent": 1, "minutes": []}', "[" * 9000]
 )
 def test_damaged_time_file_is_an_error_of_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / NOTES_FILE).write_text(content)

@@ -24,11 +24,11 @@ from dragoman.report.page import (
     PageTable,
     Paragraphs,
     Preformatted,
+    inline_svg,
     to_html,
     to_markdown,
     write_html,
 )
-from dragoman.report.svg import inline_svg
 
 EVIL = "<script>alert('x')</script> & \"quoted\" </pre></title>"
 VOID = {"meta", "br", "hr", "img", "link", "input"}

@@ -94,7 +94,7 @@ def compare(
       dragoman compare --ref test.en --sys a.en --sys b.en --json
     """
     from dragoman.evaluation.comparison import compare_systems
-    from dragoman.report.translators import comparison_markdown, comparison_text
+    from dragoman.report.translators import comparison_text
 
     if as_json and as_markdown:
         raise DataError("--json and --markdown: choose one of them")
@@ -108,7 +108,7 @@ def compare(
     if as_json:
         print(json.dumps(comparison.as_dict(), allow_nan=False))
     else:
-        print(comparison_markdown(comparison) if as_markdown else comparison_text(comparison))
+        print(comparison_text(comparison, markdown=as_markdown))
 
 
 def _detect_tokenised(lines: Sequence[str]) -> bool:

@@ -22,7 +22,6 @@ HELD_OUT_SHARE = 10  # and at most one line in ten
 MIN_LINES = 30  # from which a part can be held out
 MAX_DEV, MAX_TEST = 1000, 2000  # lines that are used
 LINES_PER_MINUTE = 10_000  # of training text that are used, for each minute of the experiment
-PARTS = ("train", "dev", "test")
 SOURCE, TARGET = "src", "tgt"  # extensions of the files
 
 ThreeCorpora = tuple[Corpus, Corpus, Corpus]  # train, dev and test text
@@ -188,14 +187,6 @@ class CorpusSplit:
         source, target = self.tokenizers
         return ParallelCorpus(source.encode(part.sources), target.encode(part.target))
 
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "lines": {name: len(part) for name, part in self.parts.items()},
-            "held_out": list(self.held_out),
-            "left_out": self.omitted,
-            "test_lines_in_training": self.test_lines_in_training,
-        }
-
     def write(self, directory: Path) -> None:
         """Write the parts as text files, so that every command can read them."""
         for name, part in self.parts.items():
@@ -222,7 +213,7 @@ def split_corpus(
     used = remaining.spread(max(1, int(LINES_PER_MINUTE * minutes)))
     dev = (parts["dev"] if dev is None else dev).spread(MAX_DEV)
     test = (parts["test"] if test is None else test).spread(MAX_TEST)
-    for name, part in zip(PARTS, (used, dev, test), strict=True):
+    for name, part in {"train": used, "dev": dev, "test": test}.items():
         if not any(line.strip() for line in part.target):
             raise DataError(f"the {name} text: all lines are blank; give lines with words")
     training_lines = set(used.lines)
@@ -246,8 +237,8 @@ def draw_held_out(train: CorpusPart, parts: int, seed: int) -> list[list[int]]:
     ]
     size = min(MAX_HELD_OUT, len(train) // HELD_OUT_SHARE)
     if len(train) < MIN_LINES or len(unique) < parts * size:
-        one, two = "--dev-text and --test-text", "--dev-src, --dev-tgt, --test-src, --test-tgt"
-        options = one if train.source is None else two
+        pair_options = "--dev-src, --dev-tgt, --test-src, --test-tgt"
+        options = "--dev-text and --test-text" if train.source is None else pair_options
         lines = f"{len(train):,} lines, of which {len(unique):,} occur once"
         raise DataError(f"{lines}: too few to hold some out; give more, or other texts with {options}")
     numbers = random.Random(seed).sample(unique, parts * size)

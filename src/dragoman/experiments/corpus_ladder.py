@@ -14,7 +14,7 @@ from dragoman.combine.ensemble import Ensemble
 from dragoman.core.defaults import DEFAULT_LENGTH
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.vocabulary import UNK
-from dragoman.evaluation.translation_metrics import TranslationScores, score_translations
+from dragoman.evaluation.translation_metrics import TranslationScores
 from dragoman.evaluation.translator import DEFAULT_BEAM, ReferenceData
 from dragoman.experiments import recipes
 from dragoman.experiments.corpus_data import CorpusFiles, CorpusNames, CorpusPart, CorpusSplit, split_corpus
@@ -26,6 +26,7 @@ from dragoman.experiments.results import (
     choose_example,
     measure_language_model,
     measure_translator,
+    search_scores,
 )
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.experiments.trainer import SILENT, Callbacks, TrainedRung
@@ -154,7 +155,7 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
                 translators[translator.name] = translator
                 self.budget.save()
             results.lexicon = summarise_lexicon(lexicon, pairs)
-            self._measure_translators(split, translators, lexicon, results)
+            self._measure_translators(split.test, translators, lexicon, results)
         self.budget.finish()
         return results
 
@@ -173,16 +174,12 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
         return Aligner.load(path).forward.lexicon, len(part)
 
     def _measure_translators(
-        self,
-        split: CorpusSplit,
-        rungs: Mapping[str, TrainedRung[Translator]],
-        lexicon: Lexicon,
-        results: CorpusResults,
+        self, test: CorpusPart, rungs: Mapping[str, TrainedRung[Translator]], lexicon: Lexicon, results: CorpusResults
     ) -> None:
         """Translate as many test sentences as there is time for, with each translator and in several ways."""
         model = rungs[recipes.ATTENTION].model
         results.units = (model.source.segmenter.spec, model.target.segmenter.spec)
-        results.translated = part = self._choose_sentences(split.test, model, len(rungs))
+        results.translated = part = self._choose_sentences(test, model, len(rungs))
         references = ReferenceData(part.target, tokenised=model.target.tokenised)
         models: dict[str, tuple[Translator | Ensemble, float]] = {
             name: (rung.model, rung.seconds) for name, rung in rungs.items()
@@ -229,8 +226,7 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
         ]
         for beam, length in OTHER_SEARCHES:
             with self.callbacks.status(f"translating with a beam of {beam}, length {length}"):
-                texts = [translation.text for translation in model.translate(part.sources, beam, length=length)]
-            scores = score_translations(texts, references.references, tokenised=references.tokenised)
+                scores = search_scores(model, part.sources, references, beam_size=beam, length=length)
             variants.append(SearchVariant(beam, length, scores))
         return sorted(variants, key=lambda variant: (variant.length != DEFAULT_LENGTH, variant.length, variant.beam))
 
@@ -249,12 +245,12 @@ def _compare_replacements(
     rung: TranslatorRung, model: Translator, part: CorpusPart, references: ReferenceData, lexicon: Lexicon
 ) -> dict[str, float]:
     """Return BLEU with unknown words unchanged, copied, and translated by the lexicon."""
-    bleu = {NOT_REPLACED: rung.bleu}
     replacers = {"copied from the source": UnknownReplacer(), "by the lexicon, else copied": UnknownReplacer(lexicon)}
-    for name, replacer in replacers.items():
-        texts = [translation.text for translation in model.translate(part.sources, unknown_replacer=replacer)]
-        bleu[name] = score_translations(texts, references.references, tokenised=references.tokenised).bleu
-    return bleu
+    others = {
+        name: search_scores(model, part.sources, references, unknown_replacer=replacer).bleu
+        for name, replacer in replacers.items()
+    }
+    return {NOT_REPLACED: rung.bleu, **others}
 
 
 def _attention_examples(model: Translator, part: CorpusPart) -> list[AttentionExample]:

@@ -60,7 +60,19 @@ def corpus_report(experiment: CorpusExperiment, split: CorpusSplit, results: Cor
     }
     if results.translators:
         parts |= _translator_parts(results, experiment, figures)
-        facts |= _translator_facts(results, split, has_curves=parts["curves"] is not None)
+        rungs = _single(results)
+        is_comparable = len(results.translated) == len(split.test)  # perplexities are of the same sentences
+        facts |= {
+            "plain": rungs[0],
+            "attention": rungs[1],
+            "best_translator": min(rung.perplexity for rung in rungs) if is_comparable else None,
+            "min_class": FEW_SENTENCES,
+            "length": DEFAULT_LENGTH,
+            "unknown_source_words": _unknown_share(split.source_words[2]),
+            "ensemble": next((rung for rung in results.translators if rung.name == recipes.ENSEMBLE), None),
+            "members": [rung for rung in results.translators if rung.name in (recipes.ATTENTION, recipes.SECOND)],
+            "has_curves": parts["curves"] is not None,
+        }
     sections = render_document("corpus_ladder.txt.j2", parts, **facts)
     values = {"minutes": budget.minutes, "seed": experiment.seed, **_values(results, split, budget)}
     return ExperimentReport(names.title, sections, figures.files, commands, values, budget.total_seconds / 60)
@@ -74,7 +86,7 @@ def _overview(results: CorpusResults, split: CorpusSplit) -> PageTable:
     translators = [rung for rung in results.translators if rung.name != recipes.SECOND]
     translated, total = len(results.translated), len(split.test)
     caption = f"language models: {total:,} test sentences; translators: {translated:,} of them"
-    table = ladder.overview_table(unique, translators, caption if 0 < translated < total else "")
+    table = ladder.overview_table([*unique, *translators], caption if 0 < translated < total else "")
     return ladder.with_descriptions(table, recipes.DESCRIPTIONS)
 
 
@@ -175,12 +187,24 @@ def _translator_parts(results: CorpusResults, experiment: CorpusExperiment, figu
     shown = [rung for rung in results.translators if rung.name != recipes.SECOND]
     examples = [] if results.lexicon is None else results.lexicon.examples
     words = [[example.word, example.count, _format_translations(example)] for example in examples]
+    searches = [
+        [
+            each.length,
+            each.beam,
+            f"{each.scores.bleu:.1f}",
+            f"{each.scores.length_ratio:.3f}",
+            f"{each.scores.chrf:.1f}",
+        ]
+        for each in results.searches
+    ]
     parts: NamedParts = {
         "lexicon": PageTable([f"word of {names.source}", "count", f"translations into {names.target}"], words),
         "scores": ladder.score_table(rungs, caption=f"BLEU by sacreBLEU: {rungs[1].evaluation.scores.signature}"),
         "lengths": ladder.lengths_table(rungs),
         "lengths_figure": figures.lengths(rungs, "BLEU by words of the source sentence"),
-        "searches": _search_table(results),
+        "searches": PageTable(
+            ["length handling", "beam", "BLEU", "length", "chrF"], searches, f"{recipes.ATTENTION}, by several searches"
+        ),
         "replacements": PageTable(
             ["unknown words", "BLEU"], [[name, f"{bleu:.1f}"] for name, bleu in results.bleu_by_replacement.items()]
         ),
@@ -209,46 +233,18 @@ def _format_translations(example: LexiconExample) -> str:
     return ", ".join(f"{word} {100 * prob:.0f}%" for word, prob in shown)
 
 
-def _search_table(results: CorpusResults) -> PageTable:
-    rows: list[list[object]] = []
-    for variant in results.searches:
-        scores = f"{variant.scores.bleu:.1f}", f"{variant.scores.length_ratio:.3f}", f"{variant.scores.chrf:.1f}"
-        rows.append([variant.length, variant.beam, *scores])
-    return PageTable(
-        ["length handling", "beam", "BLEU", "length", "chrF"], rows, f"{recipes.ATTENTION}, by several searches"
-    )
-
-
-def _translator_facts(results: CorpusResults, split: CorpusSplit, *, has_curves: bool) -> Facts:
-    rungs = _single(results)
-    translated, total = len(results.translated), len(split.test)
-    return {
-        "plain": rungs[0],
-        "attention": rungs[1],
-        "best_translator": min(rung.perplexity for rung in rungs) if translated == total else None,
-        "min_class": FEW_SENTENCES,
-        "length": DEFAULT_LENGTH,
-        "unknown_source_words": _unknown_share(split.source_words[2]),
-        "ensemble": next((rung for rung in results.translators if rung.name == recipes.ENSEMBLE), None),
-        "members": [rung for rung in results.translators if rung.name in (recipes.ATTENTION, recipes.SECOND)],
-        "has_curves": has_curves,
-    }
-
-
 # -- time, commands and values ---------------------------------------------------------------------------------------
 
 
 def _time_table(results: CorpusResults, budget: TimeBudget) -> PageTable:
     """Return the time that each part was given and took."""
-    limits = budget.notes["bounds"]
+    limits = budget.notes.bounds
     rungs: list[LanguageModelRung | TranslatorRung] = [*results.language_models, *results.translators]
     trained = {rung.name: rung.seconds for rung in rungs if rung.name in limits}
-    rows: list[list[object]] = [
-        [name, f"{60 * limits[name]:,.0f}", f"{seconds:,.0f}"] for name, seconds in trained.items()
-    ]
-    rows.append(["everything else", None, f"{budget.total_seconds - sum(trained.values()):,.0f}"])
-    rows.append(["total", f"{60 * budget.minutes:,.0f}", f"{budget.total_seconds:,.0f}"])
-    return PageTable(["part", "seconds given", "seconds taken"], rows)
+    rows = [[name, f"{60 * limits[name]:,.0f}", f"{seconds:,.0f}"] for name, seconds in trained.items()]
+    rest = ["everything else", None, f"{budget.total_seconds - sum(trained.values()):,.0f}"]
+    total = ["total", f"{60 * budget.minutes:,.0f}", f"{budget.total_seconds:,.0f}"]
+    return PageTable(["part", "seconds given", "seconds taken"], [*rows, rest, total])
 
 
 def suggested_commands(output: Path, results: CorpusResults) -> list[SuggestedCommand]:
@@ -272,8 +268,16 @@ def suggested_commands(output: Path, results: CorpusResults) -> list[SuggestedCo
 
 def _values(results: CorpusResults, split: CorpusSplit, budget: TimeBudget) -> Facts:
     """Return everything as plain values."""
-    values: Facts = {"text": split.as_dict(), "seconds": round(budget.total_seconds, 1)}
-    values["models"] = [rung.as_dict() for rung in results.language_models]
+    values: Facts = {
+        "text": {
+            "lines": {name: len(part) for name, part in split.parts.items()},
+            "held_out": list(split.held_out),
+            "left_out": split.omitted,
+            "test_lines_in_training": split.test_lines_in_training,
+        },
+        "seconds": round(budget.total_seconds, 1),
+        "models": [rung.as_dict() for rung in results.language_models],
+    }
     if results.translators and results.lexicon is not None:
         values |= {
             "units": list(results.units),
@@ -285,7 +289,7 @@ def _values(results: CorpusResults, split: CorpusSplit, budget: TimeBudget) -> F
             "translators": [rung.as_dict() for rung in results.translators],
             "searches": [variant.as_dict() for variant in results.searches],
         }
-    if results.bleu_by_replacement:
+    if replaced := results.bleu_by_replacement:
         keys = {NOT_REPLACED: "left alone"}  # the name in files of earlier versions
-        values["unknown_words_replaced"] = {keys.get(n, n): bleu for n, bleu in results.bleu_by_replacement.items()}
+        values["unknown_words_replaced"] = {keys.get(name, name): bleu for name, bleu in replaced.items()}
     return values

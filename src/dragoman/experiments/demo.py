@@ -70,7 +70,7 @@ class Demo(LabExperiment):
         commands = suggested_commands(self.output, data)
         parts: NamedParts = {
             "pairs": self._sample(),
-            "models": overview_table(models, translators),
+            "models": overview_table([*models, *translators]),
             "lengths": lengths_table(translators),
             "lengths_figure": figures.lengths(translators, "BLEU by words of the German sentence"),
             "sentence": Preformatted("\n".join(f"{name:{width}}  {line}" for name, line in lines.items())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from dragoman.evaluation.translator import DEFAULT_BEAM
@@ -71,8 +72,9 @@ class LabLadder(LabExperiment):
         values: dict[str, object] = {"pairs": pairs, "seed": self.seed, "minutes": self.minutes}
         if rungs := results.language_models:
             parts |= _language_model_parts(rungs, figures, pairs)
-            assert rungs[0].floor is not None, "text of the lab"
-            values |= {"floor": rungs[0].floor.as_dict(), "models": [rung.as_dict() for rung in rungs]}
+            floor = rungs[0].evaluation.floor
+            assert floor is not None, "text of the lab"
+            values |= {"floor": floor.as_dict(), "models": [rung.as_dict() for rung in rungs]}
         if results.translators:
             parts |= _translator_parts(results, data, figures, min(MAX_LAB_PAIRS, pairs))
             values["translators"] = [rung.as_dict() for rung in results.translators]
@@ -87,20 +89,14 @@ def _language_model_parts(rungs: Sequence[LanguageModelRung], figures: ladder.Fi
         "Perplexity of each model, the floor, and accuracy on minimal pairs",
         rungs,
         f"Models after {pairs:,} sentences of English from the lab",
-        floor=None if rungs[0].floor is None else rungs[0].floor.perplexity.value,
         shares={rung.name: rung.accuracy_by_column for rung in rungs},
     )
     proportions = ladder.distance_proportions(
         [rung for rung in rungs if rung.name in DISTANCE_MODELS] or rungs[-MAX_LINES:]
     )
-    distances = None
-    if proportions:
-        title = "Accuracy by distance, in words"
-        distances = figures.draw(
-            "distances.svg",
-            "Accuracy by distance",
-            lambda path: draw_accuracy_by_distance(proportions, path, title=title),
-        )
+    title = "Accuracy by distance, in words"
+    draw_distances = partial(draw_accuracy_by_distance, proportions, title=title)
+    distances = figures.draw("distances.svg", "Accuracy by distance", draw_distances) if proportions else None
     return {
         "perplexities": ladder.perplexity_table(rungs, "English"),
         "accuracies": ladder.accuracy_table(rungs),
@@ -125,7 +121,6 @@ def _translator_parts(results: Results, data: LabData, figures: ladder.FigureWri
             "Perplexity of each translator, the floor, and BLEU by sentence length",
             rungs,
             f"Translators after {pairs:,} pairs from the lab",
-            floor=None if rungs[0].floor is None else rungs[0].floor.value,
             shares=shares,
             note=caption,
         ),

@@ -261,8 +261,7 @@ def time_weights(is_parallel: bool, minutes: float) -> dict[str, float]:
 
 def sizes_within(pairs: int, minutes: float) -> Settings:
     """Return sizes that suit the number of pairs, but can be trained in the given time."""
-    suited = size_preset(pairs)
-    largest = [sizes for minimum, sizes in SIZES_BY_MINUTES if minimum <= minutes][-1]
+    suited, largest = size_preset(pairs), [sizes for minimum, sizes in SIZES_BY_MINUTES if minimum <= minutes][-1]
     return {**suited, **{name: min(suited[name], size) for name, size in largest.items()}}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,7 @@ from numpy.typing import NDArray
 from dragoman.combine.ensemble import Ensemble
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.alignment import GoldAlignment
-from dragoman.evaluation.floor import (
-    Floor,
-    LanguageModelEvaluation,
-    PointEstimate,
-    TrueLogProbs,
-    evaluate_language_model,
-)
+from dragoman.evaluation.floor import LanguageModelEvaluation, PointEstimate, TrueLogProbs, evaluate_language_model
 from dragoman.evaluation.lab_reference import PhenomenonAccuracies, accuracies_as_dicts, minimal_pair_accuracies
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
 from dragoman.evaluation.translation_metrics import TranslationScores, score_translations
@@ -51,23 +46,15 @@ class AccuracyColumn:
     below: float = math.inf  # and fewer than this
     by_group: bool = False  # count groups of four pairs instead of pairs
 
-    def accuracy(self, accuracies: PhenomenonAccuracies) -> MinimalPairAccuracy:
+    def accuracy(self, accuracies: PhenomenonAccuracies) -> tuple[float, int]:
+        """Return the accuracy from 0 to 1 (NaN without pairs), and the number of pairs, or of groups."""
         selected = (
             accuracy
             for (phenomenon, distance), accuracy in accuracies.items()
             if phenomenon == self.phenomenon and self.minimum <= distance < self.below
         )
-        return sum(selected, MinimalPairAccuracy())
-
-    def value(self, accuracies: PhenomenonAccuracies) -> float:
-        """Return the accuracy from 0 to 1, or NaN without pairs."""
-        accuracy = self.accuracy(accuracies)
-        return accuracy.group_accuracy if self.by_group else accuracy.accuracy
-
-    def count(self, accuracies: PhenomenonAccuracies) -> int:
-        """Return the number of pairs, or of groups."""
-        accuracy = self.accuracy(accuracies)
-        return accuracy.groups if self.by_group else accuracy.pairs
+        total = sum(selected, MinimalPairAccuracy())
+        return (total.group_accuracy, total.groups) if self.by_group else (total.accuracy, total.pairs)
 
 
 ACCURACY_COLUMNS = (
@@ -98,12 +85,13 @@ class LanguageModelRung:
         return self.evaluation.likelihood.perplexity
 
     @property
-    def floor(self) -> Floor | None:
-        return self.evaluation.floor
+    def floor(self) -> PointEstimate | None:
+        """Perplexity of the true distribution, if it is known."""
+        return None if self.evaluation.floor is None else self.evaluation.floor.perplexity
 
     @property
     def accuracy_by_column(self) -> dict[str, float]:
-        return {column.name: column.value(self.accuracies) for column in ACCURACY_COLUMNS}
+        return {column.name: column.accuracy(self.accuracies)[0] for column in ACCURACY_COLUMNS}
 
     def as_dict(self) -> dict[str, object]:
         about = {"model": self.name, "seconds": round(self.seconds, 3), "megabytes": round(self.megabytes, 3)}
@@ -168,12 +156,19 @@ def measure_translator(
     """Evaluate a translator on source lines, with beam search and greedy search."""
     with callbacks.status(f"measuring {name}"):
         evaluation = evaluate_translator(model, lines, references)
-        greedy = [translation.text for translation in model.translate(lines, 1)]
-    scores = score_translations(greedy, references.references, tokenised=references.tokenised)
+        greedy = search_scores(model, lines, references, beam_size=1)
     members = model.members if isinstance(model, Ensemble) else (model,)
     parameters = sum(member.num_parameters for member in members if isinstance(member, NeuralModel))
     callbacks.info(f"{name}: perplexity {evaluation.perplexity:,.2f}, BLEU {evaluation.scores.bleu:.1f}")
-    return TranslatorRung(name, evaluation, scores, seconds, parameters)
+    return TranslatorRung(name, evaluation, greedy, seconds, parameters)
+
+
+def search_scores(
+    model: Translator | Ensemble, lines: Sequence[str], references: ReferenceData, **search: Any
+) -> TranslationScores:
+    """Translate lines and score the translations; `search` has further arguments of `translate`."""
+    texts = [translation.text for translation in model.translate(lines, **search)]
+    return score_translations(texts, references.references, tokenised=references.tokenised)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,12 @@ continues with them.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import TypedDict
+
+from pydantic import BaseModel, FiniteFloat
 
 from dragoman.core.errors import DataError
 from dragoman.io.storage import write_text
@@ -24,14 +24,14 @@ MIN_SECONDS = 0.3  # of training: a few steps
 REPORT_SHARE = 0.03  # of all the time, reserved for the report
 
 
-class TimeNotes(TypedDict, total=False):
+class TimeNotes(BaseModel):
     """What is saved in `time.json`."""
 
-    spent: float  # seconds of all runs
-    minutes: dict[str, float]  # expected minutes of training per part
-    bounds: dict[str, float]  # minutes of training per part, once it was ready
-    decided: dict[str, int]  # other decisions
-    finished: float  # seconds when everything was measured
+    spent: FiniteFloat = 0.0  # seconds of all runs
+    minutes: dict[str, FiniteFloat] = {}  # expected minutes of training per part
+    bounds: dict[str, FiniteFloat] = {}  # minutes of training per part, once it was ready
+    decided: dict[str, int] = {}  # other decisions
+    finished: FiniteFloat | None = None  # seconds when everything was measured
 
 
 def share_time(seconds: float, weights: Mapping[str, float]) -> dict[str, float]:
@@ -65,8 +65,12 @@ class TimeBudget:
     ):
         self.path, self.minutes, self.weights, self.clock = directory / NOTES_FILE, minutes, weights, clock
         self.start = clock() if start is None else start
-        self.notes = _read_notes(self.path)
-        self._earlier = self.notes["spent"]
+        try:
+            saved = self.path.read_text(encoding="utf-8") if self.path.exists() else "{}"
+            self.notes = TimeNotes.model_validate_json(saved)
+        except ValueError:
+            raise DataError(f"{self.path}: damaged; delete it, and time is divided again") from None
+        self._earlier = self.notes.spent
 
     @property
     def spent(self) -> float:
@@ -81,69 +85,46 @@ class TimeBudget:
     @property
     def total_seconds(self) -> float:
         """Seconds until everything was measured; writing the report again later does not count."""
-        return self.notes.get("finished", self.spent)
+        return self.spent if self.notes.finished is None else self.notes.finished
 
     def seconds_for(self, name: str) -> float:
         """Return what a part may take now: its share of what is left, among the parts that have not started."""
-        started = self.notes["minutes"]
+        started = self.notes.minutes
         waiting = {part: weight for part, weight in self.weights.items() if part == name or part not in started}
         return share_time(self.left, waiting)[name]
 
     def minutes_for(self, name: str) -> float:
         """Return the minutes of training that a model can expect. Decided once: its size may depend on it."""
-        if name not in self.notes["minutes"]:
+        if name not in self.notes.minutes:
             seconds = max(MIN_SECONDS, TRAINING_SHARE * self.seconds_for(name))
-            self.notes["minutes"][name] = round(seconds / 60, 4)
+            self.notes.minutes[name] = round(seconds / 60, 4)
             self.save()
-        return self.notes["minutes"][name]
+        return self.notes.minutes[name]
 
     def minutes_left_for(self, name: str) -> float:
         """Return the minutes of training for a model that is ready. Decided once.
 
         At most what it expected, and less if preparing it took long.
         """
-        if name not in self.notes["bounds"]:
+        if name not in self.notes.bounds:
             seconds = max(MIN_SECONDS, READY_SHARE * self.seconds_for(name))
-            self.notes["bounds"][name] = min(self.minutes_for(name), round(seconds / 60, 4))
+            self.notes.bounds[name] = min(self.minutes_for(name), round(seconds / 60, 4))
             self.save()
-        return self.notes["bounds"][name]
+        return self.notes.bounds[name]
 
     def decide_once(self, name: str, decide: Callable[[], float]) -> int:
         """Return a number that is decided once, such as how many sentences there is time for."""
-        if name not in self.notes["decided"]:
-            self.notes["decided"][name] = math.floor(decide())
+        if name not in self.notes.decided:
+            self.notes.decided[name] = math.floor(decide())
             self.save()
-        return self.notes["decided"][name]
+        return self.notes.decided[name]
 
     def finish(self) -> None:
         """Note that everything is measured."""
-        self.notes.setdefault("finished", round(self.spent, 3))
+        self.notes.finished = round(self.total_seconds, 3)
         self.save()
 
     def save(self) -> None:
         """Write the time spent and the decisions to the file."""
-        self.notes["spent"] = round(self.spent, 3)
-        write_text(self.path, json.dumps(self.notes, indent=1) + "\n")
-
-
-def _read_notes(path: Path) -> TimeNotes:
-    try:
-        saved = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        notes = TimeNotes(
-            spent=_finite(saved.get("spent", 0.0)),
-            minutes={name: _finite(value) for name, value in saved.get("minutes", {}).items()},
-            bounds={name: _finite(value) for name, value in saved.get("bounds", {}).items()},
-            decided={name: int(_finite(value)) for name, value in saved.get("decided", {}).items()},
-        )
-        if "finished" in saved:
-            notes["finished"] = _finite(saved["finished"])
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        raise DataError(f"{path}: damaged; delete it, and time is divided again") from None
-    return notes
-
-
-def _finite(value: object) -> float:
-    number = float(value)  # type: ignore[arg-type]  # anything: a TypeError is caught
-    if not math.isfinite(number):
-        raise ValueError
-    return number
+        self.notes.spent = round(self.spent, 3)
+        write_text(self.path, self.notes.model_dump_json(indent=1, exclude_none=True) + "\n")

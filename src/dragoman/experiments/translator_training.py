@@ -67,14 +67,11 @@ def add_alignments(
     gold = [sorted(alignment.sure) for alignment in read_gold_alignments(path)]
     if len(gold) != len(pairs):
         raise DataError(f"{path} has {len(gold):,} lines and there are {len(pairs):,} pairs; give one line per pair")
-    word_indices = list(
-        zip(
-            map(model.source.segmenter.word_indices, model.source.segmenter.segment_all(lines.source)),
-            map(model.target.segmenter.word_indices, model.target.segmenter.segment_all(lines.target)),
-            strict=True,
-        )
+    source, target = (
+        map(tokenizer.segmenter.word_indices, tokenizer.segmenter.segment_all(text))
+        for tokenizer, text in ((model.source, lines.source), (model.target, lines.target))
     )
-    return replace(pairs, alignments=word_links_to_tokens(gold, word_indices, str(path)))
+    return replace(pairs, alignments=word_links_to_tokens(gold, list(zip(source, target, strict=True)), str(path)))
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
@@ -87,18 +84,14 @@ def describe_data(model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *
     read, predicted = (int(text.sizes.sum()) for text in (pairs.source, pairs.target))
     reason = "; --units was chosen for this text" if chosen_units else ""
     yield f"{len(pairs):,} pairs, {read:,} and {predicted:,} tokens; vocabularies of {kinds}{reason}"
-    blank = int(((pairs.source.sizes == 1) != (pairs.target.sizes == 1)).sum())
-    if blank:
+    if blank := int(((pairs.source.sizes == 1) != (pairs.target.sizes == 1)).sum()):
         yield f"{blank:,} pairs have one blank side; dragoman doctor lists them, and removes them with --fix"
     for name, text in (("source", pairs.source), ("target", pairs.target)):
         share = float((text.ids == UNK).mean()) if text.num_words else 0.0
         if share > MANY_UNKNOWN:
             remedy = "use subwords (--units subword:N), or lower --min-count"
             yield f"{100 * share:.1f}% of the {name} tokens are unknown because they are rare; {remedy}"
-    yield _describe_model(model.settings)
-
-
-def _describe_model(settings: TranslatorConfig) -> str:
+    settings = model.settings
     strengths = {"symmetry": settings.symmetry, "supervision": settings.supervision, **settings.priors}
     extras = [f"{name} {strength:g}" for name, strength in strengths.items() if strength]
     extras += [name for name, is_set in (("hard", settings.hard), ("lexicon", settings.lexicon)) if is_set]
@@ -107,7 +100,7 @@ def _describe_model(settings: TranslatorConfig) -> str:
         f"embedding {settings.embedding}, hidden {settings.hidden}, dropout {settings.dropout}",
         *([", ".join(extras)] if extras else []),
     ]
-    return f"{'two translators, one for each direction: ' if settings.symmetry else ''}{'; '.join(parts)}"
+    yield f"{'two translators, one for each direction: ' if settings.symmetry else ''}{'; '.join(parts)}"
 
 
 def looks_swapped(lines: LinePairs, dev: LinePairs) -> bool:
@@ -122,12 +115,10 @@ def score_on_dev(path: Path, model: Translator, dev: LinePairs) -> str:
     texts = [translation.text for translation in model.translate(dev.source)]
     scores = score_translations(texts, dev.target, tokenised=model.target.tokenised)
     perplexity = model.likelihood(dev.source, dev.target).perplexity
-    model.write_card(
-        path,
-        [
-            CardScore("dev", "BLEU", scores.bleu, scores.signature),
-            CardScore("dev", "chrF", scores.chrf, scores.chrf_signature),
-            CardScore("dev", "perplexity per word", perplexity),
-        ],
-    )
+    card_scores = [
+        CardScore("dev", "BLEU", scores.bleu, scores.signature),
+        CardScore("dev", "chrF", scores.chrf, scores.chrf_signature),
+        CardScore("dev", "perplexity per word", perplexity),
+    ]
+    model.write_card(path, card_scores)
     return f"{path}: dev text: BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f}, perplexity {perplexity:,.2f} per word"

@@ -216,7 +216,13 @@ def draw_attention(
         gold: true alignment as pairs of source and target positions, from 0; each gets a box.
     """
     weights = check_attention(target_words, source_words, matrix)
-    _check_drawable(weights, gold, path)
+    targets, sources = weights.shape
+    size = f"{targets} target and {sources} source words"
+    problem = f"{size}, and a figure holds at most {MAX_WORDS} of each; give a shorter sentence"
+    check_figure(path, (max(targets, sources) > MAX_WORDS, problem))
+    for source, target in gold:
+        problem = f"link {source}-{target} of the true alignment, but {size}; count from 0"
+        check_figure(path, (not (0 <= source < sources and 0 <= target < targets), problem))
     rows, columns = (
         [truncate(printable(word), MAX_WORD_LENGTH) for word in words] for words in (target_words, source_words)
     )
@@ -238,13 +244,3 @@ def draw_attention(
             axes.add_patch(Rectangle(corner, 0.84, 0.84, fill=False, edgecolor=GOLD_COLOUR, linewidth=1.4))
         note = SUM_NOTE + (GOLD_NOTE if gold else "")
         figure.text(EDGE / WIDTH, 0.17 / total, note, color=GREY, parse_math=False)
-
-
-def _check_drawable(weights: NDArray[np.float64], gold: Collection[tuple[int, int]], path: Path) -> None:
-    targets, sources = weights.shape
-    size = f"{targets} target and {sources} source words"
-    problem = f"{size}, and a figure holds at most {MAX_WORDS} of each; give a shorter sentence"
-    check_figure(path, (max(targets, sources) > MAX_WORDS, problem))
-    for source, target in gold:
-        problem = f"link {source}-{target} of the true alignment, but {size}; count from 0"
-        check_figure(path, (not (0 <= source < sources and 0 <= target < targets), problem))

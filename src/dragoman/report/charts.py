@@ -98,36 +98,26 @@ def draw_accuracy_by_distance(
         names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
         styles = dict(zip(names, _ordered_styles(len(names)), strict=True))
         width = 0.785 / len(panels)
+        ticks = sorted({guessing, *(quarter / 4 for quarter in range(round(4 * lowest), 5))})
+        percents = [f"{GUESSING_LABEL}\n{tick:.0%}" if tick == guessing else f"{tick:.0%}" for tick in ticks]
         for number, (phenomenon, lines) in enumerate(panels.items()):
             axes = figure.add_axes((0.1 + number * width, 0.145, 0.92 * width, 0.67))
-            labels = [_draw_accuracies(axes, distances, name, points, styles) for name, points in lines.items()]
-            _set_accuracy_axis(axes, distances, lowest, guessing, has_labels=number == 0)
+            labels = []
+            for name, points in lines.items():
+                colour, marker, _ = styles[name]
+                shift = 0.07 * (names.index(name) - (len(names) - 1) / 2)  # so that lines do not hide each other
+                xs = [distances.index(distance) + shift for distance in points]
+                values, errors = zip(*((point.value, point.standard_error) for point in points.values()), strict=True)
+                axes.errorbar(xs, values, errors, color=colour, marker=marker, elinewidth=0.7, clip_on=False)
+                labels.append(LineLabel(name, xs[-1], values[-1], colour))
+            axes.set_xticks(range(len(distances)), distances)
+            axes.set_xlim(-0.4, len(distances) - 0.6)
+            axes.set_ylim(lowest, 1)
+            axes.set_yticks(ticks, [""] * len(ticks) if number else percents)
+            axes.set_xlabel("words between")
+            axes.axhline(guessing, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
             axes.set_title(phenomenon, loc="left", fontsize=FONT_SIZE)
         label_ends(figure, axes, labels)  # of the last panel: the others have the same colours
-
-
-def _draw_accuracies(
-    axes: Axes, distances: Sequence[str], name: str, points: Mapping[str, Proportion], styles: Mapping[str, LineStyle]
-) -> LineLabel:
-    style = styles[name]
-    shift = 0.07 * (list(styles).index(name) - (len(styles) - 1) / 2)  # so that lines do not hide each other
-    xs = [distances.index(distance) + shift for distance in points]
-    values, errors = [p.value for p in points.values()], [p.standard_error for p in points.values()]
-    axes.errorbar(xs, values, errors, color=style.colour, marker=style.marker, elinewidth=0.7, clip_on=False)
-    return LineLabel(name, xs[-1], values[-1], style.colour)
-
-
-def _set_accuracy_axis(
-    axes: Axes, distances: Sequence[str], lowest: float, guessing: float, *, has_labels: bool
-) -> None:
-    ticks = sorted({guessing, *(quarter / 4 for quarter in range(round(4 * lowest), 5))})
-    names = [f"{GUESSING_LABEL}\n{tick:.0%}" if tick == guessing else f"{tick:.0%}" for tick in ticks]
-    axes.set_xticks(range(len(distances)), distances)
-    axes.set_xlim(-0.4, len(distances) - 0.6)
-    axes.set_ylim(lowest, 1)
-    axes.set_yticks(ticks, names if has_labels else [""] * len(ticks))
-    axes.set_xlabel("words between")
-    axes.axhline(guessing, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
 
 
 # -- translators -----------------------------------------------------------------------------------------------------

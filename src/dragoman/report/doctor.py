@@ -13,22 +13,18 @@ from dragoman.report.tables import format_table
 
 def doctor_text(report: DoctorReport, max_places: int) -> str:
     """Return statistics and findings, with at most `max_places` places of each kind of finding."""
-    return "\n\n".join(_sections(report, max_places))
-
-
-def _sections(report: DoctorReport, max_places: int) -> Iterator[str]:
-    yield _statistics(report)
-    if report.dev:
-        yield _dev_table(report)
-    if report.costs:
-        yield _cost_table(report)
-    for kind, findings in group_by_kind(report.findings).items():
-        yield "\n".join(_finding_lines(kind, findings, max_places))
-    if report.remarks:
-        yield "\n".join(report.remarks)
+    findings = group_by_kind(report.findings)
     counts = {severity: report.count(severity) for severity in ("error", "warning", "note")}
     listed = ", ".join(f"{count:,} {name}{'s' if count != 1 else ''}" for name, count in counts.items())
-    yield f"found: {listed}" if report.findings else "found: nothing"
+    sections = [
+        _statistics(report),
+        _dev_table(report) if report.dev else "",
+        _cost_table(report) if report.costs else "",
+        *("\n".join(_finding_lines(kind, of_kind, max_places)) for kind, of_kind in findings.items()),
+        "\n".join(report.remarks),
+        f"found: {listed if findings else 'nothing'}",
+    ]
+    return "\n\n".join(filter(None, sections))
 
 
 def _statistics(report: DoctorReport) -> str:
@@ -37,10 +33,9 @@ def _statistics(report: DoctorReport) -> str:
         [f.file, f.lines, f.tokens, f.types, f.once, f.characters, f.mean, f.median, f.percentile_95, f.longest]
         for f in report.files
     ]
-    table = format_table(headers, rows)
-    if not report.pairs:
+    table, pairs = format_table(headers, rows), report.pairs
+    if not pairs:
         return table
-    pairs = report.pairs
     untranslated = sum(finding.kind == "untranslated" and finding.part == "train" for finding in report.findings)
     return (
         f"{table}\n\n{pairs.pairs:,} pairs; {pairs.word_ratio:.2f} target words per source word, "

@@ -241,12 +241,10 @@ def line_chart(
         axes = add_axes(figure, CHART_LEFT, CHART_BOTTOM, width, height - CHART_BOTTOM - CHART_TOP)
         labels = []
         for name, points in lines.items():
-            style = styles[name]
-            axes.plot(
-                list(points), list(points.values()), color=style.colour, marker=style.marker, linestyle=style.dashes
-            )
+            colour, marker, dashes = styles[name]
+            axes.plot(list(points), list(points.values()), color=colour, marker=marker, linestyle=dashes)
             end = max(x for x, y in points.items() if not math.isnan(y))
-            labels.append(LineLabel(shorten(name), end, points[end], style.colour))
+            labels.append(LineLabel(shorten(name), end, points[end], colour))
         axes.set_xlabel(xlabel)
         axes.set_ylabel(ylabel, parse_math=False)
         axes.set_title(title, loc="left", parse_math=False)

@@ -46,7 +46,7 @@ def perplexity_table(rungs: Sequence[LanguageModelRung], header: str = "model") 
         above = None if gap is None else format_with_error(*gap.by_class, digits=3)
         costs = f"{rung.seconds:,.1f}", f"{rung.megabytes:,.1f}"
         rows.append([rung.name, likelihood.perplexity, likelihood.perplexity_class, above, *costs])
-    if (floor := rungs[0].floor) is not None:
+    if (floor := rungs[0].evaluation.floor) is not None:
         perplexities = (format_with_error(*estimate) for estimate in (floor.perplexity, floor.perplexity_class))
         rows.append([FLOOR_LABEL, *perplexities, "0", None, None])
     return PageTable([header, *PERPLEXITY_COLUMNS], rows).without_empty_columns()
@@ -55,7 +55,7 @@ def perplexity_table(rungs: Sequence[LanguageModelRung], header: str = "model") 
 def accuracy_table(rungs: Sequence[LanguageModelRung]) -> PageTable:
     """Return accuracies on minimal pairs in percent, with a last row for the number of pairs."""
     rows: list[Row] = [[rung.name, *map(percent_cell, rung.accuracy_by_column.values())] for rung in rungs]
-    counts = [column.count(rungs[0].accuracies) for column in ACCURACY_COLUMNS]
+    counts = [column.accuracy(rungs[0].accuracies)[1] for column in ACCURACY_COLUMNS]
     headers = ["% correct", *(column.name for column in ACCURACY_COLUMNS)]
     return PageTable(headers, [*rows, ["number of pairs", *counts]])
 
@@ -164,18 +164,13 @@ def example_tables(
     ]
 
 
-def overview_table(
-    language_models: Sequence[LanguageModelRung], translators: Sequence[TranslatorRung], caption: str = ""
-) -> PageTable:
+def overview_table(rungs: Sequence[LanguageModelRung | TranslatorRung], caption: str = "") -> PageTable:
     """Return language models and translators in one table."""
     rows: list[Row] = []
-    for model in language_models:
-        floor = None if model.floor is None else format_with_error(*model.floor.perplexity)
-        rows.append([model.name, "P(E)", model.perplexity, floor, None, f"{model.seconds:.1f}"])
-    for translator in translators:
-        floor = None if translator.floor is None else format_with_error(*translator.floor)
-        bleu, seconds = f"{translator.bleu:.1f}", f"{translator.seconds:.1f}"
-        rows.append([translator.name, "P(E | F)", translator.perplexity, floor, bleu, seconds])
+    for rung in rungs:
+        predicts, bleu = ("P(E | F)", f"{rung.bleu:.1f}") if isinstance(rung, TranslatorRung) else ("P(E)", None)
+        floor = None if rung.floor is None else format_with_error(*rung.floor)
+        rows.append([rung.name, predicts, rung.perplexity, floor, bleu, f"{rung.seconds:.1f}"])
     return PageTable(OVERVIEW_COLUMNS, rows, caption)
 
 
@@ -208,15 +203,15 @@ class FigureWriter:
         self,
         name: str,
         caption: str,
-        rungs: Sequence[LanguageModelRung] | Sequence[TranslatorRung],
+        rungs: Sequence[LanguageModelRung | TranslatorRung],
         title: str,
         *,
-        floor: float | None = None,
         shares: Mapping[str, Mapping[str, float]] | None = None,
         note: str = ACCURACY_NOTE,
     ) -> PageFigure | None:
         """Draw the perplexities of models, and shares such as accuracies: {model: {column: share}}."""
         perplexities = {rung.name: rung.perplexity for rung in rungs}
+        floor = None if rungs[0].floor is None else rungs[0].floor.value
         return self.draw(
             name, caption, lambda path: draw_ladder(perplexities, floor, shares or {}, path, title=title, note=note)
         )

@@ -138,15 +138,11 @@ def floor_table(results: Sequence[tuple[str, LanguageModelEvaluation]]) -> str:
     """Return named models and the floor: by class, then in full. Models without a floor are left out."""
     headers = ["model", "class", "floor", "nats above", "perplexity", "floor", "nats above"]
     rows = [
-        (
-            name,
-            result.likelihood.perplexity_class,
-            format_with_error(*floor.perplexity_class),
-            _format_nats(gap.by_class),
-            result.likelihood.perplexity,
-            format_with_error(*floor.perplexity),
-            _format_nats(gap.full),
-        )
+        [
+            *(name, result.likelihood.perplexity_class, format_with_error(*floor.perplexity_class)),
+            *(_format_nats(gap.by_class), result.likelihood.perplexity),
+            *(format_with_error(*floor.perplexity), _format_nats(gap.full)),
+        ]
         for name, result in results
         if (floor := result.floor) is not None and (gap := result.gap) is not None
     ]

@@ -61,14 +61,10 @@ def draw_cells(
         (not words or not cells, "there is nothing to draw; give at least one word and one cell"),
         (words > MAX_WORDS, f"{words:,} words, and a figure holds at most {MAX_WORDS}; give fewer sentences"),
         (len(cells) > MAX_CELLS, f"{len(cells)} cells, and a figure holds at most {MAX_CELLS}; choose fewer"),
-        *(
-            (
-                not all(np.isfinite(sentence_values).all() for sentence_values in values),
-                f"{name} has a value that is infinite or undefined; leave it out",
-            )
-            for name, values in cells.items()
-        ),
     )
+    for name, values in cells.items():
+        infinite = not all(np.isfinite(sentence_values).all() for sentence_values in values)
+        check_figure(path, (infinite, f"{name} has a value that is infinite or undefined; leave it out"))
     blocks = {
         name: [
             line
@@ -191,18 +187,12 @@ def draw_gradients(models: Mapping[str, GradientNorms], path: Path, *, title: st
     ylabel = "gradient norm, relative to that at distance 0"
     with line_chart(lines, styles, path, title=title, xlabel=xlabel, ylabel=ylabel, height=4.6) as axes:
         powers = [power for points in lines.values() for power in points.values()]
-        _set_power_axis(axes, min(powers), max(powers))
+        top, bottom = math.ceil(max(powers)), min(-1, math.floor(min(powers)))
+        ticks = range(top, bottom - 1, -max(1, math.ceil((top - bottom) / 8)))  # a few powers of ten
+        axes.set_yticks(list(ticks), [_format_power(tick) for tick in ticks])
+        axes.set_ylim(bottom, top + 0.05)
         axes.set_xlim(0, max(map(max, lines.values())) or 1)
         axes.locator_params(axis="x", integer=True)
-
-
-def _set_power_axis(axes: Axes, lowest: float, highest: float) -> None:
-    """Set a few ticks at powers of ten."""
-    top, bottom = math.ceil(highest), min(-1, math.floor(lowest))
-    step = max(1, math.ceil((top - bottom) / 8))
-    ticks = range(top, bottom - 1, -step)
-    axes.set_yticks(list(ticks), [_format_power(tick) for tick in ticks])
-    axes.set_ylim(bottom, top + 0.05)
 
 
 def _format_power(exponent: int) -> str:

@@ -24,7 +24,6 @@ from dragoman.report.figures import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from rich.table import Table
 
 # Colours of a number from this many bits on: the darker, the more surprising.
@@ -110,14 +109,12 @@ def wrap_words(words: Sequence[str], values: NDArray[np.float64], width: float) 
 def draw_surprisals(surprisals: SurprisalTable, path: Path, *, title: str = "") -> None:
     """Draw bars of bits over the words of a few sentences, one per model; infinite ones are marked with ∞."""
     models = surprisals.models
-    size = f"the text has {len(surprisals.words):,} words and sentence ends"
+    words = len(surprisals.words)
+    size = f"the text has {words:,} words and sentence ends, and a figure holds at most {MAX_TOKENS}"
     check_figure(
         path,
-        (not surprisals.words, "there is nothing to draw; give at least one sentence"),
-        (
-            len(surprisals.words) > MAX_TOKENS,
-            f"{size}, and a figure holds at most {MAX_TOKENS}; give fewer sentences",
-        ),
+        (not words, "there is nothing to draw; give at least one sentence"),
+        (words > MAX_TOKENS, f"{size}; give fewer sentences"),
         (len(models) > len(COLOURS), f"{len(models)} models, and there are {len(COLOURS)} colours; draw fewer"),
         (np.isnan(surprisals.bits).any(), "a word's surprisal is undefined; leave out the model that returns it"),
     )
@@ -136,7 +133,21 @@ def draw_surprisals(surprisals: SurprisalTable, path: Path, *, title: str = "") 
         for number, line in enumerate(lines):
             bottom = height - above - number * (BAR_HEIGHT + WORD_HEIGHT) - BAR_HEIGHT
             _draw_line(add_axes(figure, LEFT, bottom, line.widths.sum(), BAR_HEIGHT), line, highest)
-        _draw_legend(figure, models, legend_columns, 1 - title_height / height)
+        from matplotlib.patches import Patch
+
+        figure.legend(
+            [Patch(color=colour) for colour in COLOURS[: len(models)]],
+            models,
+            loc="upper left",
+            bbox_to_anchor=(LEFT / WIDTH, 1 - title_height / height),
+            ncols=legend_columns,
+            frameon=False,
+            labelcolor=COLOURS[: len(models)],
+            handlelength=0.8,
+            handleheight=0.8,
+            borderaxespad=0.2,
+            borderpad=0,
+        )
 
 
 def _draw_line(axes: Axes, line: WordLine, highest: float) -> None:
@@ -158,21 +169,3 @@ def _draw_line(axes: Axes, line: WordLine, highest: float) -> None:
     axes.locator_params(axis="y", nbins=4, integer=True)
     axes.grid(axis="y")
     axes.set_ylabel("bits")
-
-
-def _draw_legend(figure: Figure, models: Sequence[str], columns: int, top: float) -> None:
-    from matplotlib.patches import Patch
-
-    figure.legend(
-        [Patch(color=colour) for colour in COLOURS[: len(models)]],
-        models,
-        loc="upper left",
-        bbox_to_anchor=(LEFT / WIDTH, top),
-        ncols=columns,
-        frameon=False,
-        labelcolor=COLOURS[: len(models)],
-        handlelength=0.8,
-        handleheight=0.8,
-        borderaxespad=0.2,
-        borderpad=0,
-    )

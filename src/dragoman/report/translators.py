@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import NamedTuple
@@ -46,11 +46,8 @@ def scores_section(scores: Mapping[str, TranslationScores]) -> TableSection:
     """Return the scores of systems."""
     rows = [
         [
-            name,
-            score.bleu,
-            score.chrf,
-            _format_ratio(score.length_ratio),
-            _format_ratio(score.brevity_penalty),
+            *(name, score.bleu, score.chrf),
+            *map(_format_ratio, (score.length_ratio, score.brevity_penalty)),
             *(f"{precision:.1f}" for precision in score.precisions),
         ]
         for name, score in scores.items()
@@ -75,8 +72,7 @@ def paired_section(names: tuple[str, str], tests: Sequence[PairedBootstrapResult
             f"{test.difference:+.2f}",
             f"{test.difference_interval.low:+.2f} to {test.difference_interval.high:+.2f}",
             f"{test.p_value:.4f}",
-            percent_cell(test.wins / test.resamples),
-            percent_cell(test.losses / test.resamples),
+            *(percent_cell(count / test.resamples) for count in (test.wins, test.losses)),
         ]
         for test in tests
     ]
@@ -164,19 +160,9 @@ def ngrams_section(title: str, differences: Sequence[NgramDifference], names: tu
 # -- a whole comparison ----------------------------------------------------------------------------------------------
 
 
-def comparison_text(comparison: Comparison) -> str:
-    """Return all tables and examples for a terminal."""
-    return _format_comparison(comparison, TableSection.as_text, lambda examples: examples)
-
-
-def comparison_markdown(comparison: Comparison) -> str:
-    """Return all tables and examples as Markdown."""
-    return _format_comparison(comparison, TableSection.as_markdown, lambda examples: f"```\n{examples}\n```")
-
-
-def _format_comparison(
-    comparison: Comparison, format_section: Callable[[TableSection], str], quote: Callable[[str], str]
-) -> str:
+def comparison_text(comparison: Comparison, *, markdown: bool = False) -> str:
+    """Return all tables and examples, for a terminal or as Markdown."""
+    format_section = TableSection.as_markdown if markdown else TableSection.as_text
     first, second = names = (comparison.first.name, comparison.second.name)
     lengths = {system.name: system.by_length for system in comparison.systems}
     sections = [
@@ -191,8 +177,9 @@ def _format_comparison(
     parts = [format_section(section) for section in sections]
     for name, examples in ((second, comparison.better), (first, comparison.worse)):
         text = "\n\n".join(_format_example(example, names) for example in examples)
+        quoted = f"```\n{text}\n```" if markdown else text
         title = format_section(TableSection(f"Sentences that {name} translates better"))
-        parts += [title, quote(text) if examples else "none"]
+        parts += [title, quoted if examples else "none"]
     return "\n\n".join(parts)
 
 
