@@ -315,7 +315,7 @@ def test_sigterm_removes_partial_output(shared, tmp_path):
     script = (
         "import sys, time; from dragoman.models import base; from dragoman.cli.main import main\n"
         "def slow(*_):\n    print('writing', flush=True); time.sleep(60)\n"
-        "base.write_arrays = slow\n"
+        "base.storage.write_arrays = slow\n"
         "sys.exit(main())"
     )
     train = ("train", "ngram", "--text", shared / "train.txt", "--order", "1", "--smoothing", "witten-bell")
