@@ -19,7 +19,7 @@ from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE, map_
 
 SETTINGS = ("--order", "3", "--embedding", "6", "--hidden", "8", "--dropout", "0.2", "--threads", "1")
 LONG = (*SETTINGS, "--batch-size", "10", "--save-every", "1", "--report-every", "10", "--max-updates", "120")
-KILLS = 3
+KILLS = 2
 
 
 @pytest.fixture(scope="module")
