@@ -20,6 +20,7 @@ from dragoman.evaluation.surprisal import surprisals
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.model import NgramConfig
 from dragoman.ngram.smoothing import SMOOTHINGS
+from dragoman.search.sampling import warp_log_probs
 
 # -- good paths -----------------------------------------------------------------------------------------------------
 
@@ -453,7 +454,8 @@ def test_ngram_commands_do_not_import_torch(shared, tmp_path):
         (train_ngram, NgramConfig, ["smoothing", "entropy_prune", "quantise", "gap"]),
         (train_class_ngram, NgramConfig, ["smoothing"]),
         (train_cache, dragoman.CacheModel.train, ["decay", "prior", "order"]),
-        (sample_verb, LanguageModel.iter_samples, ["temperature", "top_k", "top_p", "prefix", "max_words"]),
+        (sample_verb, LanguageModel.iter_samples, ["prefix", "max_words"]),
+        (sample_verb, warp_log_probs, ["temperature", "top_k", "top_p"]),
     ],
 )
 def test_defaults_are_those_of_the_library(verb, library, names):
