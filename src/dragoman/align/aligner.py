@@ -101,8 +101,6 @@ class Aligner:
         for f, e, prob, reverse_prob in zip(*columns, strict=True):
             yield f"{forward.source.tokens[f]}\t{forward.target.tokens[e]}\t{prob:.6f}\t{reverse_prob:.6f}"
 
-    # -- files ---------------------------------------------------------------------------------------------------------
-
     def save(self, path: str | Path, *, replace: bool = False, data: Mapping[str, object] | None = None) -> None:
         """Write a directory atomically. The lexicon file and the card are for people and are not read by `load`.
 
@@ -113,11 +111,8 @@ class Aligner:
         for direction, model in models.items():
             arrays |= {f"{direction}.keys": model.lexicon.keys, f"{direction}.probs": model.lexicon.probs}
         source, target = self.forward.lexicon.source, self.forward.lexicon.target
-        sizes = {
-            "source words": source.num_known,
-            "words": target.num_known,
-            "parameters": sum(array.size for array in arrays.values()),
-        }
+        parameters = sum(array.size for array in arrays.values())
+        sizes = {"source words": source.num_known, "words": target.num_known, "parameters": parameters}
         config = {
             "kind": storage.ALIGNER_KIND,
             "format": FORMAT,

@@ -16,6 +16,7 @@ from dragoman.align.positions import POSITION_MODELS, Expectation, FloatArray, P
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.ranges import sum_ranges
 
 ITERATIONS = 5
 DIRICHLET_PRIOR = 0.01  # concentration of the prior on each word's translations
@@ -88,12 +89,7 @@ def maximise(starts: NDArray[np.int64], counts: FloatArray, prior: float) -> Flo
     Johnson 2007), which takes probability from rare pairs; then the values are normalised to sum to one.
     """
     weights = counts if prior == 0 else _exp_digamma(counts + prior)
-    sizes = np.diff(starts)
-    sums = np.zeros(len(sizes))
-    present = np.flatnonzero(sizes)
-    if len(present):
-        sums[present] = np.add.reduceat(weights, starts[:-1][present])
-    totals = np.repeat(sums, sizes)
+    totals = np.repeat(sum_ranges(starts, weights), np.diff(starts))
     return np.maximum(np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0), MIN_PROB)
 
 

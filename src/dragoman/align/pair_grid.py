@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
-from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.ranges import offsets_of, select_ranges
 from dragoman.data.scanner import rehash
 from dragoman.data.vocabulary import START
@@ -29,10 +29,6 @@ class IdLines(NamedTuple):
     ids: NDArray[np.int32]  # (words,)
     offsets: NDArray[np.int64]  # (lines + 1,)
     vocab_size: int
-
-    @classmethod
-    def from_corpus(cls, corpus: Corpus) -> IdLines:
-        return cls(corpus.ids, corpus.offsets, len(corpus.vocab))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -62,7 +58,7 @@ class PairGrid:
 
     @classmethod
     def from_pairs(cls, pairs: ParallelCorpus) -> PairGrid:
-        return cls(IdLines.from_corpus(pairs.source), IdLines.from_corpus(pairs.target))
+        return cls(*(IdLines(text.ids, text.offsets, len(text.vocab)) for text in (pairs.source, pairs.target)))
 
     @property
     def reversed(self) -> PairGrid:

@@ -1,11 +1,5 @@
 """Position models: the probability that a target word comes from a source position, whatever the words are.
 
-- `UniformPositions`: all source words and NULL alike (IBM Model 1, Brown et al. 1993).
-- `DiagonalPositions`: exp(-tension |i/|F| - j/|E||), the closer to the diagonal the likelier (Model 2 in the form of
-  Dyer et al. 2013).
-- `JumpPositions`: depends on the distance to the position of the previous target word (the HMM of Vogel et al. 1996;
-  NULL keeps the last position, as in Och and Ney 2003).
-
 `expect` is the E step: it computes posteriors for all cells of a text, given P(e | f) of each cell, and statistics.
 `fit` is the M step: it estimates the parameters from these statistics.
 """
@@ -27,6 +21,8 @@ from dragoman.core.threads import parallel_map
 
 FloatArray = NDArray[np.float64]
 MAX_JUMP = 40  # longer jumps have the probability of this one
+# The step to the next word is the likeliest.
+INITIAL_JUMPS = 1.0 / (1.0 + np.abs(np.arange(-MAX_JUMP, MAX_JUMP + 1) - 1)) ** 1.5
 NULL_PROB = 0.08  # probability that a target word comes from NULL
 MAX_TENSION = 40.0
 
@@ -62,7 +58,7 @@ class PositionModel(ABC):
 
 @dataclass(frozen=True)
 class UniformPositions(PositionModel):
-    """Model 1: P(a_j = i) = 1 / (|F| + 1)."""
+    """P(a_j = i) = 1 / (|F| + 1) (IBM Model 1, Brown et al. 1993)."""
 
     def expect(self, grid: PairGrid, entries: NDArray[np.int32], probs: FloatArray) -> Expectation:
         return _expect_independent(grid, entries, probs, 0.0, -1.0)
@@ -70,7 +66,7 @@ class UniformPositions(PositionModel):
 
 @dataclass(frozen=True)
 class DiagonalPositions(PositionModel):
-    """P(a_j = i) is proportional to exp(-tension |i/|F| - j/|E||); NULL has a fixed probability."""
+    """P(a_j = i) is proportional to exp(-tension |i/|F| - j/|E||); NULL has a fixed probability (Dyer et al. 2013)."""
 
     tension: float = 4.0
     null: float = NULL_PROB
@@ -97,17 +93,14 @@ class DiagonalPositions(PositionModel):
         return replace(self, tension=tension)
 
 
-def _initial_jumps() -> FloatArray:
-    """Start with the step to the next word as the likeliest."""
-    distance = np.abs(np.arange(-MAX_JUMP, MAX_JUMP + 1) - 1)
-    return np.asarray(1.0 / (1.0 + distance) ** 1.5)
-
-
 @dataclass(frozen=True, eq=False)
 class JumpPositions(PositionModel):
-    """P(a_j = i | a_{j-1} = k) is proportional to jumps[i - k]; NULL has a fixed probability."""
+    """P(a_j = i | a_{j-1} = k) is proportional to jumps[i - k]; NULL has a fixed probability and keeps the position.
 
-    jumps: FloatArray = field(default_factory=_initial_jumps)  # (2 * MAX_JUMP + 1,) from -MAX_JUMP to MAX_JUMP
+    The HMM of Vogel et al. (1996), with NULL as in Och and Ney (2003).
+    """
+
+    jumps: FloatArray = field(default_factory=INITIAL_JUMPS.copy)  # (2 * MAX_JUMP + 1,) from -MAX_JUMP to MAX_JUMP
     null: float = NULL_PROB
 
     def __post_init__(self) -> None:

@@ -39,6 +39,19 @@ def select_ranges(
     return offsets_of(lengths), concatenate_ranges(offsets[indices], lengths)
 
 
+def sum_ranges(offsets: NDArray[np.integer], values: NDArray[np.generic]) -> NDArray[np.float64]:
+    """Sum the values of each item; the first value is that at `offsets[0]`.  # (items,)
+
+    >>> sum_ranges(np.array([4, 6, 6, 7]), np.array([1, 2, 3])).tolist()
+    [3.0, 0.0, 3.0]
+    """
+    sums = np.zeros(len(offsets) - 1)
+    filled = offsets[:-1] < offsets[1:]
+    if filled.any():
+        sums[filled] = np.add.reduceat(values, offsets[:-1][filled] - offsets[0], dtype=np.float64)
+    return sums
+
+
 def split_by_size(
     order: NDArray[np.int64], sizes: NDArray[np.int64], max_tokens: int, max_padded: int | None = None
 ) -> Iterator[NDArray[np.int64]]:

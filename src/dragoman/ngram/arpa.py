@@ -74,9 +74,8 @@ def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = 
     True
     """
     if closed and vocab_pad is not None:
-        raise DataError(
-            "--vocab-pad is for unknown words, which a closed vocabulary does not have; choose one of the two"
-        )
+        problem = "--vocab-pad is for unknown words, which a closed vocabulary does not have"
+        raise DataError(f"{problem}; choose one of the two")
     source = Path(path)
     vocab, levels = _read(source)
     total = DEFAULT_LANGUAGE_SIZE if vocab_pad is None else vocab_pad
@@ -88,7 +87,10 @@ def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = 
         level.log_prob[level.word == UNK] += np.float32(math.log(members))
         level.log_prob[level.word == START] = -np.inf
     _check_sum(levels[0], vocab, source, padded=vocab_pad is not None)
-    table = _table(levels)
+    log_prob = np.concatenate([np.full(1, -np.inf, np.float32), *(level.log_prob for level in levels)])
+    log_backoff = np.concatenate([np.zeros(1, np.float32), *(level.log_backoff for level in levels[:-1])])
+    table = NgramTable(build_trie(*_layout(levels)), log_prob, log_backoff)
+    _back_off(table.arrays())
     return NgramModel(vocab, table, unknown, NgramConfig(order=table.trie.order, smoothing=IMPORTED))
 
 
@@ -96,10 +98,10 @@ def _read(source: Path) -> tuple[Vocab, list[_Ngrams]]:
     """Read the vocabulary and the n-grams of each order."""
     sections = lines.read_sections(source)
     header = lines.read_header(lines.next_section(sections, lines.DATA, source), source)
-    words, unigrams = _read_unigrams(lines.next_section(sections, lines.section_name(1), source), header[0], source)
+    words, unigrams = _read_unigrams(lines.next_section(sections, b"1-grams:", source), header[0], source)
     spellings, levels = lines.Spellings.from_words(words), [unigrams]
     for order_header in header[1:]:
-        chunks = lines.next_section(sections, lines.section_name(order_header.order), source)
+        chunks = lines.next_section(sections, b"%d-grams:" % order_header.order, source)
         level, orphans = _read_rows(chunks, levels, spellings)
         order_header.check(len(level.word), source)
         if len(orphans):
@@ -128,7 +130,7 @@ class _Ngrams(NamedTuple):
 
     def keys(self) -> NDArray[np.int64]:
         """Return context and word packed into one number, by which the n-grams of a trie are sorted."""
-        return _keys(self.context, self.word)
+        return (self.context.astype(np.int64) << 32) | self.word
 
     def take(self, order: NDArray[np.int64]) -> _Ngrams:
         return _Ngrams(self.context[order], self.word[order], self.log_prob[order], self.log_backoff[order])
@@ -136,10 +138,6 @@ class _Ngrams(NamedTuple):
     @classmethod
     def concatenate(cls, parts: Iterable[_Ngrams]) -> _Ngrams:
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
-
-def _keys(context: NDArray[np.int32], word: NDArray[np.int32]) -> NDArray[np.int64]:
-    return (context.astype(np.int64) << 32) | word
 
 
 def _read_unigrams(
@@ -201,7 +199,7 @@ def _with_contexts(
     moved = np.arange(len(levels[0].word), dtype=np.int32)
     for k in range(1, contexts.shape[1]):
         level = levels[k]._replace(context=moved[levels[k].context])
-        required, old = _keys(index, contexts[:, k]), level.keys()
+        required, old = (index.astype(np.int64) << 32) | contexts[:, k], level.keys()
         new = np.setdiff1d(required, old)
         new_context, new_word = (new >> 32).astype(np.int32), (new & 0xFFFFFFFF).astype(np.int32)
         unset = np.full(len(new), np.nan, np.float32)  # computed later by backing off; the back-off weight is 1
@@ -232,14 +230,6 @@ def _layout(levels: list[_Ngrams]) -> tuple[list[int], NDArray[np.int32], NDArra
     begin.append(np.array(bounds[-1:]))
     word = np.concatenate([np.zeros(1, np.int32), *(level.word for level in levels)])
     return bounds, word, np.concatenate(begin).astype(np.int32)
-
-
-def _table(levels: list[_Ngrams]) -> NgramTable:
-    log_prob = np.concatenate([np.full(1, -np.inf, np.float32), *(level.log_prob for level in levels)])
-    log_backoff = np.concatenate([np.zeros(1, np.float32), *(level.log_backoff for level in levels[:-1])])
-    table = NgramTable(build_trie(*_layout(levels)), log_prob, log_backoff)
-    _back_off(table.arrays())
-    return table
 
 
 @kernel

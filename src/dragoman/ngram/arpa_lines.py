@@ -68,10 +68,6 @@ class Chunk:
         return error_at_line(str(self.source), self.line + self.text.count(b"\n", 0, position), problem)
 
 
-def section_name(order: int) -> bytes:
-    return b"%d-grams:" % order
-
-
 def _quote(line: bytes) -> str:
     return repr(line.decode(errors="replace").strip())[:80]
 
@@ -211,7 +207,7 @@ def parse_lines(chunk: Chunk, order: int) -> ParsedLines:
 
 def repeated_ngram_error(source: Path, order: int, row: int) -> DataError:
     """Return an error about a repeated n-gram; the file is read again to find its line."""
-    chunks = (chunk for chunk in _read_chunks(source) if chunk.section == section_name(order))
+    chunks = (chunk for chunk in _read_chunks(source) if chunk.section == b"%d-grams:" % order)
     number, line = next(islice(_numbered(chunks), row, None))
     return error_at_line(str(source), number, f"this n-gram is repeated; remove {_quote(line)}")
 
@@ -303,8 +299,14 @@ def _parse_number(data: Any, first: int, last: int) -> float:
                 exponent += 1 - point
         i += 1
     if digits > 0 and i + 1 < last and data[i] | SPACE == LETTER_E:
-        written, i = _exponent(data, i + 1, last)
-        exponent += written
+        sign, written = -1 if data[i + 1] == MINUS else 1, 0
+        first_digit = i + 2 if data[i + 1] == MINUS or data[i + 1] == PLUS else i + 1
+        if first_digit < last:  # otherwise the number stays invalid
+            i = first_digit
+        while i < last and 0 <= np.int64(data[i]) - DIGIT_0 <= 9:
+            written = min(10 * written + int(data[i]) - DIGIT_0, 1000)
+            i += 1
+        exponent += sign * written
     if digits == 0 or i < last:
         return np.nan
     size = float(mantissa)
@@ -313,21 +315,6 @@ def _parse_number(data: Any, first: int, last: int) -> float:
     if exponent != exact:
         size *= 10.0 ** (exponent - exact)
     return -size if negative else size
-
-
-@kernel
-def _exponent(data: Any, i: int, last: int) -> tuple[int, int]:
-    """Return the signed integer at `i` and where it ends."""
-    sign = -1 if data[i] == MINUS else 1
-    if data[i] == MINUS or data[i] == PLUS:
-        i += 1
-    size = 0
-    if i == last:
-        return 0, i - 1  # a sign without digits is not consumed, which makes the number invalid
-    while i < last and 0 <= np.int64(data[i]) - DIGIT_0 <= 9:
-        size = min(10 * size + int(data[i]) - DIGIT_0, 1000)
-        i += 1
-    return sign * size, i
 
 
 @kernel

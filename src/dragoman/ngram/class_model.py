@@ -94,8 +94,6 @@ class ClassNgramModel(LanguageModel):
         """Messages of training."""
         return self.inner.notes if isinstance(self.inner, NgramModel) else ()
 
-    # -- the scorer ------------------------------------------------------------------------------------------------
-
     def start(self, batch: Batch, carry: Carry = None) -> State:
         return self.inner.start(batch, carry)
 
@@ -116,8 +114,6 @@ class ClassNgramModel(LanguageModel):
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         class_log_probs = token_log_probs(self.inner, _map_to_classes(corpus, self.inner.vocab, self.class_of))
         return class_log_probs + self.log_emission[corpus.ids_with_boundaries(starts=0)]
-
-    # -- on disk -----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> Mapping[str, NDArray[np.generic]]:
         return {"class_of": self.class_of, "log_emission": self.log_emission}

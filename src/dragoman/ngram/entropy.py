@@ -67,9 +67,6 @@ def context_log_probs(table: NgramTable) -> Floats:
     return log_prob
 
 
-# -- kernels -----------------------------------------------------------------------------------------------------
-
-
 @kernel
 def _p_log_p(log_p: float) -> float:
     """p log p, which is 0 if p is 0."""

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.threads import parallel_map
+from dragoman.data.corpus import Corpus
+from dragoman.data.ranges import sum_ranges
 from dragoman.ngram.counting import NgramCounts
-from dragoman.ngram.heldout import HeldoutText, InterpolationCoefficients
-from dragoman.ngram.trie import context_sums
+from dragoman.ngram.heldout import InterpolationCoefficients
 
 Floats = NDArray[np.float64]
 # mass(hw) and total(h) of the n-grams of one order: P(w | h) keeps mass(hw) / total(h). A total of 0 means that h was
@@ -61,7 +62,7 @@ def interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
     """
     is_seen = block.total != 0.0
     total = np.where(is_seen, block.total, 1.0)
-    alpha = np.where(is_seen, np.maximum(0.0, 1.0 - context_sums(block.begin, block.mass) / total), 1.0)
+    alpha = np.where(is_seen, np.maximum(0.0, 1.0 - sum_ranges(block.begin, block.mass) / total), 1.0)
     prob, lower = block.mass / block.repeat(total), block.repeat(alpha)
     lower *= block.lower
     prob += lower
@@ -71,8 +72,8 @@ def interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
 def back_off(block: _Block) -> tuple[NDArray[np.floating], Floats]:
     """P(w | h) = mass(hw) / total(h) if hw was seen, else beta(h) P(w | h'): Katz's form."""
     is_seen = block.mass > 0.0
-    mass = context_sums(block.begin, np.where(is_seen, block.mass, 0.0))
-    covered = context_sums(block.begin, np.where(is_seen, block.lower, 0.0))
+    mass = sum_ranges(block.begin, np.where(is_seen, block.mass, 0.0))
+    covered = sum_ranges(block.begin, np.where(is_seen, block.lower, 0.0))
     free = np.maximum(0.0, 1.0 - covered)  # what the shorter context gives to unseen words
     precision = 1e-12 if block.lower.dtype == np.float64 else 1e-6  # of a sum of lower probabilities
     all_seen = free <= precision  # there are no unseen words to speak of: seen words share all of the mass
@@ -91,7 +92,7 @@ class SmoothingTask:
     counts: NgramCounts
     zerogram: Floats  # (|V|,) the distribution of order 0
     coefficients: tuple[float, ...] = ()  # alpha_1, alpha_2, ... of fixed interpolation
-    heldout: HeldoutText | None = None  # for fitted coefficients
+    heldout: tuple[Corpus, NgramCounts] | None = None  # text to fit coefficients on, and counts of other text
     keep: NDArray[np.bool_] | None = None  # (nodes,) n-grams that are not pruned; the others give up their mass
     notes: list[str] = field(default_factory=list)  # messages for the user
 
@@ -106,7 +107,7 @@ class SmoothingTask:
     def totals(self, order: int, value: NDArray[np.generic]) -> Floats:
         """Sum a value of the n-grams of one order over each context.  # (contexts,)"""
         contexts = self.counts.trie.span(order - 1)
-        return context_sums(self.counts.trie.begin[contexts.start : contexts.stop + 1], value)
+        return sum_ranges(self.counts.trie.begin[contexts.start : contexts.stop + 1], value)
 
     def estimate(self, masses: Callable[[int], OrderMasses], rule: Rule = interpolate) -> BackoffEstimate:
         """Apply a rule from order 1 upwards, block by block in parallel.

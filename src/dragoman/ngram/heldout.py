@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.corpus import Corpus
+from dragoman.data.ranges import sum_ranges
 from dragoman.data.vocabulary import END, START
 from dragoman.ngram.counting import NgramCounts
-from dragoman.ngram.trie import ROOT, advance, context_sums, find_child
+from dragoman.ngram.trie import ROOT, advance, find_child
 
 Floats = NDArray[np.float64]
 BUCKETS = 20
@@ -43,14 +44,6 @@ class InterpolationCoefficients:
         return self.table[min(order, len(self.table)) - 1, bucket_of(context_count)]
 
 
-@dataclass(frozen=True)
-class HeldoutText:
-    """Text to fit coefficients on, and the counts of other text that they are fitted to."""
-
-    corpus: Corpus
-    counts: NgramCounts
-
-
 class _Evidence(NamedTuple):
     """P_ML of the held-out tokens at every order, and the bucket of their contexts (-1: context not seen)."""
 
@@ -74,7 +67,7 @@ def _collect_evidence(counts: NgramCounts, zerogram: Floats, heldout: Corpus) ->
     trie, tokens = counts.trie, heldout.ids_with_boundaries(starts=0)
     matches = np.zeros((len(tokens), trie.order), np.int32)  # count of the n-gram
     contexts = np.zeros_like(matches)  # count of its context
-    totals = context_sums(trie.begin, counts.count[1:])
+    totals = sum_ranges(trie.begin, counts.count[1:])
     _trace(trie.word, trie.begin, trie.suffix, counts.count, totals, tokens, counts.gap, matches, contexts)
     is_seen = contexts > 0
     likelihood = np.zeros(matches.shape, np.float32)

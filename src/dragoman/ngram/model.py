@@ -21,7 +21,7 @@ from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.counting import NgramCounts, count_ngrams
 from dragoman.ngram.entropy import prune_by_entropy
 from dragoman.ngram.estimate import SmoothingTask
-from dragoman.ngram.heldout import HeldoutText, InterpolationCoefficients
+from dragoman.ngram.heldout import InterpolationCoefficients
 from dragoman.ngram.quantization import quantise
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS, STUPID_BACKOFF_FACTOR
 from dragoman.ngram.table import NgramTable, NgramTrace, keep_nodes, validate_table
@@ -148,15 +148,11 @@ class NgramModel(LanguageModel):
         if corpus.num_words == 0:
             raise DataError("the training text has no words")
         unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
-        counts = _count(corpus, config)
+        counts, is_fitted = _count(corpus, config), config.smoothing in FITTED_SMOOTHINGS
         keep = _count_threshold_mask(counts, config.prune)
-        task = SmoothingTask(
-            counts,
-            zerogram(corpus.vocab, unknown, config.interpolate_unigrams),
-            config.coefficients,
-            _heldout_text(corpus, counts, heldout, config) if config.smoothing in FITTED_SMOOTHINGS else None,
-            keep,
-        )
+        distribution = zerogram(corpus.vocab, unknown, config.interpolate_unigrams)
+        heldout_text = _heldout_text(corpus, counts, heldout, config) if is_fitted else None
+        task = SmoothingTask(counts, distribution, config.coefficients, heldout_text, keep)
         estimate = SMOOTHINGS[config.smoothing](task)
         table = NgramTable.from_estimate(counts.trie, estimate)
         if keep is not None:
@@ -166,8 +162,6 @@ class NgramModel(LanguageModel):
         if config.quantise:
             table = quantise(table)
         return cls(corpus.vocab, table, unknown, config, tuple(task.notes), estimate.coefficients)
-
-    # -- the scorer ------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         import torch
@@ -216,8 +210,6 @@ class NgramModel(LanguageModel):
         tally = np.bincount(matched_orders, minlength=self.table.trie.order + 1)
         return dict(enumerate(tally[1:].tolist(), 1))
 
-    # -- on disk -----------------------------------------------------------------------------------------------------
-
     def config(self) -> dict[str, object]:
         return {**self.settings.model_dump(mode="json"), "levels": list(self.table.trie.levels)}
 
@@ -232,9 +224,8 @@ class NgramModel(LanguageModel):
         levels = tuple(settings.pop("levels"))
         config = validate(NgramConfig, settings, str(saved.path / CONFIG_FILE))
         trie = Trie(levels, arrays["word"], arrays["begin"], arrays["suffix"])
-        table = NgramTable(
-            trie, arrays["log_prob"], arrays["log_backoff"], arrays["codebook"], arrays.get("log_normaliser")
-        )
+        values = arrays["log_prob"], arrays["log_backoff"], arrays["codebook"], arrays.get("log_normaliser")
+        table = NgramTable(trie, *values)
         validate_table(table, len(saved.vocab))
         return cls(saved.vocab, table, saved.unknown, config)
 
@@ -251,16 +242,18 @@ def zerogram(vocab: Vocab, unknown: UnknownWordModel, interpolate: bool = True) 
     return distribution
 
 
-def _heldout_text(corpus: Corpus, counts: NgramCounts, heldout: Corpus | None, config: NgramConfig) -> HeldoutText:
+def _heldout_text(
+    corpus: Corpus, counts: NgramCounts, heldout: Corpus | None, config: NgramConfig
+) -> tuple[Corpus, NgramCounts]:
     """Return the given held-out text or, without one, every tenth training sentence with the counts of the others."""
     if heldout is not None:
         heldout.require_vocab(corpus.vocab)
-        return HeldoutText(heldout, counts)
+        return heldout, counts
     index = np.arange(len(corpus))
     is_heldout = index % HELDOUT_EVERY == HELDOUT_EVERY - 1
     if not is_heldout.any():
         raise DataError(f"to fit coefficients give --dev-text, or at least {HELDOUT_EVERY} training sentences")
-    return HeldoutText(corpus.select(index[is_heldout]), _count(corpus.select(index[~is_heldout]), config))
+    return corpus.select(index[is_heldout]), _count(corpus.select(index[~is_heldout]), config)
 
 
 def _count(corpus: Corpus, config: NgramConfig) -> NgramCounts:

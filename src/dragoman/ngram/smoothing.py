@@ -52,7 +52,8 @@ def fitted_interpolation(task: SmoothingTask, *, bucketed: bool) -> BackoffEstim
     """Interpolation with one alpha_m per order, or per bucket of context counts, fitted on held-out text by EM."""
     if task.heldout is None:
         raise DataError("fitted coefficients need held-out text: give --dev-text")
-    coefficients = fit_coefficients(task.heldout.counts, task.zerogram, task.heldout.corpus, bucketed=bucketed)
+    corpus, counts = task.heldout
+    coefficients = fit_coefficients(counts, task.zerogram, corpus, bucketed=bucketed)
     return replace(_interpolate_with(task, coefficients), coefficients=coefficients)
 
 
@@ -141,9 +142,6 @@ def stupid_backoff(task: SmoothingTask) -> BackoffEstimate:
         ngrams = trie.span(order)
         prob[ngrams] = score[ngrams] / Z[trie.parents(order)]
     return BackoffEstimate(prob, backoff, Z.astype(np.float32))
-
-
-# -- discounts ---------------------------------------------------------------------------------------------------
 
 
 class DiscountError(ValueError):

@@ -162,9 +162,6 @@ def _require(condition: bool, problem: str) -> None:
         raise ValueError(problem)
 
 
-# -- kernels -----------------------------------------------------------------------------------------------------
-
-
 @kernel
 def stored_log_prob(table: Any, node: int) -> float:
     """Return the stored log-probability of an n-gram."""

@@ -80,16 +80,6 @@ def keep_with_contexts(trie: Trie, keep: NDArray[np.bool_]) -> NDArray[np.bool_]
     return keep
 
 
-def context_sums(begin: NDArray[np.int32], value: NDArray[np.generic]) -> NDArray[np.float64]:
-    """Sum a value of consecutive n-grams over each context.  # (contexts,)"""
-    sums = np.zeros(len(begin) - 1)
-    has_children = begin[:-1] < begin[1:]
-    starts = begin[:-1][has_children] - begin[0]
-    if len(starts):
-        sums[has_children] = np.add.reduceat(value, starts, dtype=np.float64)
-    return sums
-
-
 @kernel
 def find_child(word: Any, begin: Any, node: int, w: int) -> int:
     """Return the child of `node` by word `w`, or -1."""

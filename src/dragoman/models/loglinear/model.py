@@ -105,8 +105,6 @@ class LogLinearModel(NeuralLanguageModel):
             model.bias.copy_(log_unigram(corpus, model.bias.dtype))
         return model.eval()
 
-    # -- training -----------------------------------------------------------------------------------------
-
     def regularized_parameters(self) -> dict[str, nn.Parameter]:
         """Return the weights of features, without the bias."""
         return {name: parameter for name, parameter in self.named_parameters() if name != "bias"}
@@ -124,10 +122,8 @@ class LogLinearModel(NeuralLanguageModel):
         groups = scoring.group_predictions(active, self.layout, len(self.windows) > 0)
         words = batch.ids_with_boundaries(starts=0)
         tensors = self.bias, self.pairs, self.windows
-        log_probs: Tensor = scoring.SparseLogProbs.apply(*tensors, self.layout, groups, words)  # type: ignore[no-untyped-call]
+        log_probs: Tensor = scoring.SparseLogProbs.apply(*tensors, (self.layout, groups, words))  # type: ignore[no-untyped-call]
         return LanguageModelOutput(log_probs)
-
-    # -- scorer ------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         """Rows hold the previous words that the features use."""
@@ -157,8 +153,6 @@ class LogLinearModel(NeuralLanguageModel):
         """Explain the scores of the k most probable next words, and of `words`, by the active features."""
         return explain(self, prefix, words, k)
 
-    # -- files -----------------------------------------------------------------------------------------------------
-
     def arrays(self) -> Mapping[str, NDArray[np.generic]]:
         tables = {name: values for name, values in self.extractor.tables.items() if name != "word"}
         names = {name: json.dumps(values.names).encode() for name, values in tables.items()}
@@ -175,7 +169,13 @@ class LogLinearModel(NeuralLanguageModel):
         settings = saved_settings(saved, LogLinearConfig)
         arrays = {name: np.array(array) for name, array in saved.arrays.items()}
         tables = {"word": features.identity_table(saved.vocab), **_saved_tables(arrays, len(saved.vocab))}
-        templates = _saved_templates(saved, settings, tables)
+        features.load_environment_features()  # user-defined features are not saved; atoms are saved as tables
+        try:
+            templates = features.parse_features(settings.features, known=tables)
+        except DataError as error:
+            raise DataError(f"{saved.path}: {error}") from None
+        if missing := sorted({atom.table for atom in features.distinct_atoms(templates)} - tables.keys()):
+            raise ValueError(f"no values of {', '.join(missing)}")
         keys, layout = arrays["keys"].view(np.uint64), WeightLayout(*(arrays[name] for name in WeightLayout._fields))
         windows, pairs = len(arrays.get("windows", ())), len(arrays.get("pairs", ()))
         check_layout(layout, windows, len(saved.vocab), len(keys), pairs)
@@ -222,21 +222,6 @@ def _saved_tables(arrays: Mapping[str, NDArray[np.generic]], vocab_size: int) ->
         if tables[name].value_ids.min() < 0 or tables[name].value_ids.max() >= len(names):
             raise ValueError("a word has a value that does not exist")
     return tables
-
-
-def _saved_templates(
-    saved: SavedModel, settings: LogLinearConfig, tables: Mapping[str, features.ValueTable]
-) -> tuple[features.FeatureTemplate, ...]:
-    """Parse the templates of a saved model. User-defined features must be defined again; atoms are saved as tables."""
-    features.load_environment_features()
-    try:
-        templates = features.parse_features(settings.features, known=tables)
-    except DataError as error:
-        raise DataError(f"{saved.path}: {error}") from None
-    missing = sorted({atom.table for atom in features.distinct_atoms(templates)} - tables.keys())
-    if missing:
-        raise ValueError(f"no values of {', '.join(missing)}")
-    return templates
 
 
 def _parameter(size: int, dtype: torch.dtype) -> Tensor:

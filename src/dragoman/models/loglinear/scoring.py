@@ -41,14 +41,6 @@ class LogLinearWeights(NamedTuple):
     windows: NDArray[np.floating]
 
 
-class WeightGradients(NamedTuple):
-    """Gradients of the weights."""
-
-    bias: NDArray[np.floating]
-    pairs: NDArray[np.floating]
-    windows: NDArray[np.floating]
-
-
 class PredictionGroups(NamedTuple):
     """Predictions sorted by head; the features of each prediction begin with its head."""
 
@@ -86,27 +78,20 @@ def group_predictions(active: ActiveFeatures, layout: WeightLayout, has_windows:
     return PredictionGroups(begin, feature, value, tail, order, np.append(first, len(order)), cost)
 
 
-# -- the differentiable function --------------------------------------------------------------------------------------
+GroupedBatch = tuple[WeightLayout, PredictionGroups, NDArray[np.int32]]  # with the target of each prediction
 
 
 class SparseLogProbs(torch.autograd.Function):
     """log p_{e_t} of every prediction, differentiable with respect to the weights.  # (predictions,) float64"""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        bias: Tensor,
-        pairs: Tensor,
-        windows: Tensor,
-        layout: WeightLayout,
-        groups: PredictionGroups,
-        target: NDArray[np.int32],
-    ) -> Tensor:
+    def forward(ctx: Any, bias: Tensor, pairs: Tensor, windows: Tensor, batch: GroupedBatch) -> Tensor:
+        layout, groups, target = batch
         weights = LogLinearWeights(*layout, *(tensor.detach().numpy() for tensor in (bias, pairs, windows)))
         out, log_normalizer = np.empty(len(target)), np.empty(len(target))
         parallel_map(partial(log_probs, weights, groups, target, out, log_normalizer), _balanced_parts(groups))
         ctx.save_for_backward(bias, pairs, windows)
-        ctx.constants = layout, groups, target, log_normalizer
+        ctx.constants = *batch, log_normalizer
         return torch.from_numpy(out)
 
     @staticmethod
@@ -115,16 +100,16 @@ class SparseLogProbs(torch.autograd.Function):
         weights = LogLinearWeights(*layout, *(tensor.detach().numpy() for tensor in ctx.saved_tensors))
         upstream_array = np.ascontiguousarray(upstream.numpy(), np.float64)
 
-        def work(part: tuple[int, int]) -> WeightGradients:
-            out = WeightGradients(*(np.zeros_like(array) for array in (weights.bias, weights.pairs, weights.windows)))
+        def work(part: tuple[int, int]) -> LogLinearWeights:
+            out = LogLinearWeights(*layout, *(np.zeros_like(array) for array in weights[3:]))  # the gradients
             gradients(weights, groups, target, log_normalizer, upstream_array, out, part)
             return out
 
         total, *others = parallel_map(work, _balanced_parts(groups))
         for other in others:  # always in the same order, so that results are reproducible to the bit
-            for sum_array, array in zip(total, other, strict=True):
+            for sum_array, array in zip(total[3:], other[3:], strict=True):
                 sum_array += array
-        return (*(torch.from_numpy(array) for array in total), None, None, None)
+        return (*(torch.from_numpy(array) for array in total[3:]), None)
 
 
 def _balanced_parts(groups: PredictionGroups) -> list[tuple[int, int]]:
@@ -312,9 +297,6 @@ def all_scores(weights: Any, begin: Any, feature: Any, value: Any, out: Any) -> 
             if weights.window_start[j] >= 0:
                 for w in range(out.shape[1]):
                     out[t, w] += x * weights.windows[weights.window_start[j] + w]
-
-
-# -- kernels: gradients -----------------------------------------------------------------------------------------------
 
 
 @kernel

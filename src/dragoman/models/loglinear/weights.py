@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
 from dragoman.data.corpus import Corpus
+from dragoman.data.ranges import sum_ranges
 from dragoman.data.vocabulary import START, Vocab
 from dragoman.models.loglinear.config import MAX_HASH_BITS, LogLinearConfig
 from dragoman.models.loglinear.features import (
@@ -32,9 +33,6 @@ MAX_WEIGHTS = 1 << MAX_HASH_BITS
 NO_WINDOW = -1
 NOT_FOUND = -1
 CHUNK_TOKENS = 1 << 17  # when features are counted
-
-
-# -- active features --------------------------------------------------------------------------------------------------
 
 
 class ActiveFeatures(NamedTuple):
@@ -118,9 +116,6 @@ class FeatureExtractor:
         return ActiveFeatures(begin, ids[known][order], occurrences.value[known][order])
 
 
-# -- counting ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class FeatureCounts:
     """The features of a corpus and their counts with each next word."""
@@ -151,9 +146,6 @@ def count_features(corpus: Corpus, templates: tuple[FeatureTemplate, ...], table
     begin = np.searchsorted(feature, np.arange(len(keys) + 1))
     counts = np.bincount(pair_ids, count, len(pairs)).astype(np.int64)
     return FeatureCounts(keys, of_template[first], begin, word.astype(np.int32), counts)
-
-
-# -- layout -----------------------------------------------------------------------------------------------------------
 
 
 class WeightLayout(NamedTuple):
@@ -197,8 +189,7 @@ def _has_window(
 
     With `auto`, features of single words have windows unless that needs too many weights.
     """
-    counts_of_features = np.add.reduceat(counts.count, counts.begin[:-1]) if len(counts.key) else np.zeros(0)
-    frequent = counts_of_features >= settings.min_seen
+    frequent = sum_ranges(counts.begin, counts.count) >= settings.min_seen
     if settings.weights in ("full", "hashed"):
         return frequent, ""
     is_unigram = np.array([template.is_unigram for template in templates])
