@@ -12,7 +12,7 @@ import yaml
 import dragoman
 from command import COMMAND, DEV, KEYS, ODD, TRAIN, in_a_process, modules_after
 from dragoman.cli.commands import COMMANDS, INSPECT_COMMANDS, TRAIN_COMMANDS
-from dragoman.cli.sample import sample as sample_verb
+from dragoman.cli.query import sample as sample_verb
 from dragoman.cli.train_cache import train_cache
 from dragoman.cli.train_class_ngram import train_class_ngram
 from dragoman.cli.train_ngram import SMOOTHING_SUMMARIES, train_ngram

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from command import is_one_line
-from dragoman.cli import evaluate_translator
 from dragoman.combine.ensemble import Ensemble
 from dragoman.evaluation.alignment import argmax_links, count_all_links, parse_gold_alignment
 from dragoman.evaluation.significance import paired_bootstrap
@@ -186,7 +185,7 @@ def test_scores_are_printed_even_if_the_file_cannot_be_written(
     def full(*anything: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(evaluate_translator, "write_text", full)
+    monkeypatch.setattr("dragoman.io.storage.write_text", full)
     outcome = run("evaluate", place / "one", *text, "--output", tmp_path / "out")
     assert outcome.code == 1 and "BLEU" in outcome.out
 

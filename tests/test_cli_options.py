@@ -145,7 +145,7 @@ def run_net(run: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def call_net(*arguments: object, function: Any = train_net) -> Any:
         calls.clear()
-        monkeypatch.setattr("dragoman.cli.next.next_words", function)
+        monkeypatch.setattr("dragoman.cli.query.next_words", function)
         return run("next", *arguments)
 
     return call_net

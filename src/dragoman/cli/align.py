@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dragoman.align.em import EMProgress
     from dragoman.data.corpus import ParallelCorpus
     from dragoman.data.tokenizer import LinePairs
-    from dragoman.evaluation.alignment import GoldAlignment
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,16 @@ class AlignerOptions(OptionGroup):
             check_output_directory(self.output, replace=self.force, kind=ALIGNER_DIRECTORY)
 
 
+Symmetrisation = Annotated[
+    str,
+    option(
+        "--symmetrise NAME",
+        "Symmetrisation of the two directions: grow-diag-final-and, intersection, union; forward or backward for one "
+        "direction only.",
+    ),
+]
+
+
 @with_option_groups
 def align(
     src: Src,
@@ -69,14 +78,7 @@ def align(
     src_field: SrcField = None,
     tgt_field: TgtField = None,
     options: AlignerOptions = AlignerOptions(),
-    symmetrise: Annotated[
-        str,
-        option(
-            "--symmetrise NAME",
-            "Symmetrisation of the two directions: grow-diag-final-and, intersection, union; forward or backward for "
-            "one direction only.",
-        ),
-    ] = "grow-diag-final-and",
+    symmetrise: Symmetrisation = "grow-diag-final-and",
     gold: Annotated[
         Path | None,
         option("--gold FILE", "Gold alignments to compare with: 0-0 is a sure link, 1?2 a possible one."),
@@ -98,7 +100,7 @@ def align(
     """
     from dragoman.align.symmetrization import SYMMETRIZATIONS
     from dragoman.data.tokenizer import read_pairs
-    from dragoman.evaluation.alignment import count_all_links, to_pharaoh
+    from dragoman.evaluation.alignment import count_all_links, read_gold_alignments, to_pharaoh
     from dragoman.io.storage import LEXICON_FILE
 
     options.check()
@@ -107,7 +109,10 @@ def align(
     if as_json and gold is None:
         raise DataError("--json prints a comparison; give gold alignments with --gold FILE")
     lines = read_pairs(src, tgt, src_field, tgt_field)
-    gold_alignments = None if gold is None else _read_gold(gold, len(lines.source))
+    gold_alignments = None if gold is None else read_gold_alignments(gold)
+    if gold_alignments is not None and len(gold_alignments) != len(lines.source):
+        number = f"{len(gold_alignments):,} lines and there are {len(lines.source):,} pairs"
+        raise DataError(f"{gold} has {number}; give one line per pair")
     pairs, aligner = _train_or_load(options, lines)
     with status("aligning"):
         links = aligner.align(pairs, symmetrise)
@@ -126,15 +131,6 @@ def align(
     if options.output is not None:
         info(f"{options.output}: the aligner; its lexicon is in {options.output / LEXICON_FILE}")
         suggest_command("align", "--src", "FILE", "--tgt", "FILE", "--with", options.output)
-
-
-def _read_gold(path: Path, pairs: int) -> list[GoldAlignment]:
-    from dragoman.evaluation.alignment import read_gold_alignments
-
-    gold = read_gold_alignments(path)
-    if len(gold) != pairs:
-        raise DataError(f"{path} has {len(gold):,} lines and there are {pairs:,} pairs; give one line per pair")
-    return gold
 
 
 def _train_or_load(options: AlignerOptions, lines: LinePairs) -> tuple[ParallelCorpus, Aligner]:

@@ -36,16 +36,13 @@ def run(arguments: list[str]) -> int:
     command = root_command()
     if COMPLETION in os.environ:
         command.main(prog_name=PROGRAM)  # prints completions and exits
-    with _one_line_warnings(), _sigterm_as_exception():
+    with _handle_warnings_and_signals():
         try:
             with command.make_context(PROGRAM, arguments) as context:
                 command.invoke(context)
         except typer.Exit as exit_:
             return exit_.exit_code
     return 0
-
-
-# -- commands ----------------------------------------------------------------------------------------------------------
 
 
 def root_command() -> TyperGroup:
@@ -132,30 +129,20 @@ class SectionedCommand(TyperCommand):
                     formatter.write_dl(records)
 
 
-# -- warnings and signals ----------------------------------------------------------------------------------------------
-
-
 @contextmanager
-def _one_line_warnings() -> Iterator[None]:
-    """Print each warning of the library as one line."""
+def _handle_warnings_and_signals() -> Iterator[None]:
+    """Print warnings as one line, and raise `Terminated` on SIGTERM, so that partly written files are removed."""
 
     def show(message: Warning | str, *place: object, **line: object) -> None:
         warn(str(message))
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
-
-
-@contextmanager
-def _sigterm_as_exception() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM, so that partly written files are removed."""
 
     def stop(number: int, frame: object) -> NoReturn:
         raise Terminated
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            yield
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.messages import info, status, suggest_command
 from dragoman.cli.option_groups import option, with_option_groups
-from dragoman.cli.options import Field, ForceFile, Text, check_new_file, field_arguments, write_text
+from dragoman.cli.options import Field, ForceFile, Text, check_new_file
 from dragoman.cli.progress import step_bars
 from dragoman.cli.training import VocabOptions
 from dragoman.core.errors import DataError
@@ -50,6 +50,7 @@ def cluster(
       dragoman train class-ngram --text train.txt --classes brown:200 -o class5
     """
     from dragoman.data.formats import field_for
+    from dragoman.io.storage import write_text
     from dragoman.report.language_models import format_classes
 
     start_time = perf_counter()
@@ -63,8 +64,8 @@ def cluster(
     info(f"{output}: {size}; {perf_counter() - start_time:.1f} seconds")
     info(f"average mutual information of adjacent classes: {clustering.mutual_information:.4f} nats")
     vocab_arguments = [] if vocab.vocab_from is None else ["--vocab", str(vocab.vocab_from)]
-    arguments = ["--text", text, *field_arguments(field), *vocab_arguments, "--classes", str(output), "-o", "DIR"]
-    suggest_command("train", "class-ngram", *arguments)
+    arguments = ["--text", text, *vocab_arguments, "--classes", str(output), "-o", "DIR"]
+    suggest_command("train", "class-ngram", *arguments, field=field)
 
 
 def cluster_with_progress(corpus: Corpus, classes: int | None, passes: int | None = None) -> BrownClustering:

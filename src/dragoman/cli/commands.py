@@ -38,15 +38,15 @@ COMMANDS = {
     "contrast": ("contrast:contrast", "Test language models on minimal pairs of lab sentences."),
     "mix": ("mix:mix", "Interpolate language models with weights fitted on a dev text."),
     "score": ("score:score", "Print the log-probability of each line of a text."),
-    "sample": ("sample:sample", "Sample sentences from a language model."),
-    "next": ("next:next_words", "Print the most probable next words after a prefix."),
-    "explain": ("explain:explain", "Show how features contribute to the next word's probability."),
+    "sample": ("query:sample", "Sample sentences from a language model."),
+    "next": ("query:next_words", "Print the most probable next words after a prefix."),
+    "explain": ("query:explain", "Show how features contribute to the next word's probability."),
     "inspect": ("", "Inspect a recurrent model: cells, saliency, gradients."),
-    "export": ("export:export", "Export an n-gram model or word vectors for other tools."),
-    "import": ("import_arpa:import_arpa", "Convert an ARPA file to a model directory."),
+    "export": ("exchange:export", "Export an n-gram model or word vectors for other tools."),
+    "import": ("exchange:import_arpa", "Convert an ARPA file to a model directory."),
     "units": ("units:units", "Split lines into the tokens of a translator."),
-    "demo": ("demo:demo", "Train language models and translators on text from the lab."),
-    "ladder": ("ladder:ladder", "Compare every kind of model on your text or the lab's."),
+    "demo": ("experiments:demo", "Train language models and translators on text from the lab."),
+    "ladder": ("experiments:ladder", "Compare every kind of model on your text or the lab's."),
     "serve": ("serve:serve", "Serve models over HTTP, with a web page."),
 }
 TRAIN_COMMANDS = {
@@ -84,11 +84,9 @@ GROUPS = {"train": (TRAIN_COMMANDS, TRAIN_HELP), "inspect": (INSPECT_COMMANDS, I
 
 def program_help() -> str:
     """Return the text that `dragoman --help` prints."""
+    parts = ["Usage: dragoman [OPTIONS] COMMAND [ARGS]...", DESCRIPTION]
     summaries = {name: summary for name, (_, summary) in COMMANDS.items()}
-    sections = [f"{title}:\n{_columns(rows)}" for title, rows in (("Options", OPTIONS), ("Commands", summaries))]
-    return "\n\n".join(["Usage: dragoman [OPTIONS] COMMAND [ARGS]...", DESCRIPTION, *sections])
-
-
-def _columns(rows: dict[str, str]) -> str:
-    width = max(map(len, rows))
-    return "\n".join(f"  {name:{width}}  {text}" for name, text in rows.items())
+    for title, rows in (("Options", OPTIONS), ("Commands", summaries)):
+        width = max(map(len, rows))
+        parts.append("\n".join([f"{title}:", *(f"  {name:{width}}  {text}" for name, text in rows.items())]))
+    return "\n\n".join(parts)

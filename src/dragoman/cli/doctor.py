@@ -11,7 +11,7 @@ import typer
 
 from dragoman.cli.messages import info, status, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
-from dragoman.cli.options import Field, Json, SrcField, TgtField, field_arguments
+from dragoman.cli.options import Field, Json, SrcField, TgtField
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, P
     remaining = [finding for finding in errors if not written or finding.info.fix == LEAVE]
     last = len(files.train) - 1
     if (written or not is_stdin) and not remaining and report.files[last].tokens > 0:
-        text, field = files.train[last], field_arguments(files.fields[last])
+        text = files.train[last]
         dev = ["--dev-text", str(written.get(files.dev[-1], files.dev[-1]))] if files.dev else []
-        suggest_command("train", "ngram", "--text", written.get(text, text), *dev, *field, "-o", "model")
+        suggest_command(
+            "train", "ngram", "--text", written.get(text, text), *dev, "-o", "model", field=files.fields[last]
+        )

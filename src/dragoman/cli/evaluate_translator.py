@@ -17,13 +17,11 @@ from dragoman.cli.options import (
     Threads,
     check_output_file,
     limited_threads,
-    write_text,
 )
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.data.tokenizer import LinePairs
     from dragoman.evaluation.significance import BaselineComparison
     from dragoman.evaluation.translator import ReferenceData, TranslatorEvaluation
     from dragoman.models.translation import BaseTranslator
@@ -74,6 +72,8 @@ def evaluate_translators(
     """Translate the text with each system, and print scores."""
     from dragoman.evaluation.significance import compare_to_first
     from dragoman.evaluation.translator import evaluate_translator
+    from dragoman.io.storage import write_text
+    from dragoman.report.translators import SearchDescription, evaluation_text
 
     if options.src is None or options.ref is None:
         raise DataError("--src and --ref must be given together: the text to translate and its translation")
@@ -81,12 +81,11 @@ def evaluate_translators(
     evaluations: dict[str, TranslatorEvaluation] = {}
     with limited_threads(options.threads):
         systems = _load_systems(models, options)
-        lines = _read_lines(options.src, options.ref, options, systems.values())
-        references = _reference_data(options.src, options.ref, lines, options, systems.values(), floor=floor)
+        lines, references = _read(options.src, options.ref, options, systems.values(), floor=floor)
         for name, model in systems.items():
             with status(f"{name}: translating"):
                 evaluations[name] = evaluate_translator(
-                    *(model, lines.source, references, search.beam_size),
+                    *(model, lines, references, search.beam_size),
                     length=search.length,
                     coverage=search.coverage_penalty,
                     diagnose=options.diagnose,
@@ -95,8 +94,12 @@ def evaluate_translators(
     comparisons = compare_to_first(
         {name: (result.bleu_statistics, result.chrf_statistics) for name, result in evaluations.items()}
     )
-    format_results = _format_json if as_json else _format_text
-    print(format_results(evaluations, comparisons, options), flush=True)
+    if as_json:
+        print(_format_json(evaluations, comparisons, options), flush=True)
+    else:
+        has_shortlist, penalty = search.shortlist is not None, search.coverage_penalty
+        how = SearchDescription(search.beam_size, search.length, penalty, has_shortlist, search.replaces_unknowns)
+        print(evaluation_text(evaluations, comparisons, how, by_length=options.by_length), flush=True)
     if options.output is not None:  # last, so that the scores are printed even if the file cannot be written
         write_text(options.output, "".join(f"{text}\n" for text in next(iter(evaluations.values())).texts))
         info(f"{options.output}: the translations")
@@ -122,11 +125,13 @@ def _load_systems(models: Sequence[Path], options: TranslatorEvaluationOptions) 
     return {str(path): model for path, model in zip(models, loaded, strict=True)}
 
 
-def _read_lines(
-    src: str, ref: str, options: TranslatorEvaluationOptions, models: Collection[BaseTranslator]
-) -> LinePairs:
-    """Read the texts and check that all translators can read the source."""
+def _read(
+    src: str, ref: str, options: TranslatorEvaluationOptions, models: Collection[BaseTranslator], *, floor: bool
+) -> tuple[list[str], ReferenceData]:
+    """Read the texts, and check that all translators can read the source."""
     from dragoman.data.tokenizer import TREE, read_pairs
+    from dragoman.evaluation.lab_reference import reference_data_of
+    from dragoman.evaluation.translator import ReferenceData
     from dragoman.models.line_translation import check_tree
 
     lines = read_pairs(src, ref, options.src_field, options.ref_field)
@@ -137,26 +142,11 @@ def _read_lines(
                 check_tree(line, src, number, MAX_TOKENS, "remove the pair")
         else:
             warn_if_mostly_unknown(model.source.encode(lines.source), src)
-    return lines
-
-
-def _reference_data(
-    src: str,
-    ref: str,
-    lines: LinePairs,
-    options: TranslatorEvaluationOptions,
-    models: Collection[BaseTranslator],
-    *,
-    floor: bool,
-) -> ReferenceData:
-    from dragoman.evaluation.lab_reference import reference_data_of
-    from dragoman.evaluation.translator import ReferenceData
-
     tokenised = {model.target.tokenised for model in models} if options.tokenised is None else {options.tokenised}
     if len(tokenised) > 1:
         raise DataError("some were trained on tokenised text and some on raw text; give --tokenised or --raw for all")
-    data = reference_data_of(src, ref, lines.target) if floor else ReferenceData(lines.target)
-    return replace(data, tokenised=tokenised.pop())
+    references = reference_data_of(src, ref, lines.target) if floor else ReferenceData(lines.target)
+    return lines.source, replace(references, tokenised=tokenised.pop())
 
 
 def _format_json(
@@ -177,21 +167,3 @@ def _format_json(
             del report["by_length"]
     several = {"models": reports, "paired_bootstrap": [comparison.as_dict() for comparison in comparisons]}
     return json.dumps(reports[0] if len(reports) == 1 else several, allow_nan=False)
-
-
-def _format_text(
-    evaluations: Mapping[str, TranslatorEvaluation],
-    comparisons: Sequence[BaselineComparison],
-    options: TranslatorEvaluationOptions,
-) -> str:
-    from dragoman.report.translators import SearchDescription, evaluation_text
-
-    search = options.search
-    description = SearchDescription(
-        search.beam_size,
-        search.length,
-        search.coverage_penalty,
-        shortlist=search.shortlist is not None,
-        unknowns_replaced=search.replaces_unknowns,
-    )
-    return evaluation_text(evaluations, comparisons, description, by_length=options.by_length)

@@ -86,7 +86,12 @@ def inspect_cells(
         raise DataError("--cells and --follow both choose cells; remove one of them")
     chosen = options.parse_numbers("--cells", cells, int, "3,17")
     loaded = _load(model)
-    _check_cells(chosen, loaded.settings.hidden)
+    for number, cell in enumerate(chosen):
+        if cell not in range(loaded.settings.hidden):
+            last = loaded.settings.hidden - 1
+            raise DataError(f"--cells {cell}: a layer has the cells 0 to {last}; choose from these")
+        if cell in chosen[:number]:
+            raise DataError(f"--cells {cell}: named twice; name each cell once")
     [corpus] = _encode({str(model): loaded}, text, field)
     values = activations(loaded, corpus, part, layer)
     names = {cell: f"cell {cell}" for cell in chosen}
@@ -100,14 +105,6 @@ def inspect_cells(
         info("\n".join(names.values()))
     print("\n".join(_cell_rows(values, list(names))))
     suggest_command("inspect", "saliency", model, " ".join(next(filter(None, values.words))))
-
-
-def _check_cells(cells: tuple[int, ...], hidden: int) -> None:
-    for number, cell in enumerate(cells):
-        if not 0 <= cell < hidden:
-            raise DataError(f"--cells {cell}: a layer has the cells 0 to {hidden - 1}; choose from these")
-        if cell in cells[:number]:
-            raise DataError(f"--cells {cell}: named twice; name each cell once")
 
 
 def _cell_rows(values: Activations, cells: list[int]) -> Iterator[str]:
@@ -256,5 +253,5 @@ def inspect_gradients(
         trained, untrained = (norms[-1] / norms[0] if norms[0] else 0.0 for norms in norms_pair)
         info(f"{name}: {trained:.2g} of the gradient is left {words - 1} words back; before training, {untrained:.2g}")
     if picture is None:
-        arguments = ("--text", text, *options.field_arguments(field), "--words", str(words))
-        suggest_command("inspect", "gradients", *models, *arguments, "--picture", "gradients.svg")
+        arguments = ("--text", text, "--words", str(words), "--picture", "gradients.svg")
+        suggest_command("inspect", "gradients", *models, *arguments, field=field)

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
@@ -36,20 +36,13 @@ def status(message: str) -> AbstractContextManager[object]:
     return Console(stderr=True).status(message)
 
 
-def suggest_command(*words: str | Path, line: str | None = None) -> None:
-    """Suggest the next command, ready to be pasted into a shell; `line` is its standard input."""
+def suggest_command(*words: str | Path, field: str | None = None, line: str | None = None) -> None:
+    """Suggest the next command, ready to be pasted into a shell; `field` is its --field, `line` its standard input."""
     is_elsewhere = sys.argv[0].endswith("dragoman") and not shutil.which("dragoman")
     program = os.path.relpath(sys.argv[0]) if is_elsewhere else "dragoman"
-    info("next: " + shell_command([program, *map(str, words)], line))
-
-
-def shell_command(command: Sequence[str], line: str | None = None) -> str:
-    """Return a command as it is typed into a shell.
-
-    >>> shell_command(["dragoman", "translate", "de-en"], "ein hund bellt .")
-    "echo 'ein hund bellt .' | dragoman translate de-en"
-    """
-    return shlex.join(command) if line is None else f"echo {shlex.quote(line)} | {shlex.join(command)}"
+    options = [] if field is None else ["--field", field]
+    command = shlex.join([program, *map(str, words), *options])
+    info(f"next: {command}" if line is None else f"next: echo {shlex.quote(line)} | {command}")
 
 
 def warn_if_mostly_unknown(corpus: Corpus, source: str) -> None:

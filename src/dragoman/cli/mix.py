@@ -10,6 +10,16 @@ from dragoman.cli.option_groups import option
 from dragoman.cli.training import read_dev
 from dragoman.core.errors import DataError
 
+Buckets = Annotated[
+    str,
+    option(
+        "--buckets KIND",
+        "Weights that depend on the context, by: order (words of context that the first n-gram model knows), entropy "
+        "(of its distribution), position (in the sentence), frequency (of the word before), recent (words of context "
+        "in the first cache), or several combined, as in entropy+recent.",
+    ),
+]
+
 
 def mix(
     models: options.Models,
@@ -18,15 +28,7 @@ def mix(
     equal_weights: Annotated[
         bool, option("--equal-weights", "Give all models the same weight, without a dev text.")
     ] = False,
-    buckets: Annotated[
-        str,
-        option(
-            "--buckets KIND",
-            "Weights that depend on the context, by: order (words of context that the first n-gram model "
-            "knows), entropy (of its distribution), position (in the sentence), frequency (of the word "
-            "before), recent (words of context in the first cache), or several combined, as in entropy+recent.",
-        ),
-    ] = "none",
+    buckets: Buckets = "none",
     field: options.Field = None,
     force: options.Force = False,
 ) -> None:
@@ -74,4 +76,4 @@ def mix(
         print(format_weights(mixture, names))
     else:
         print(format_bucket_weights(mixture, names, dev))
-    suggest_command("evaluate", *models, output, "--text", "FILE", *options.field_arguments(field))
+    suggest_command("evaluate", *models, output, "--text", "FILE", field=field)

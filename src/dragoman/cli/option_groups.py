@@ -53,13 +53,7 @@ def option(
     if metavar.startswith("-"):  # there is none
         names, metavar = [*names, metavar], ""
     return typer.Option(
-        *names,
-        metavar=metavar or None,
-        help=help,
-        min=min,
-        max=max,
-        rich_help_panel=panel,
-        show_default=show_default,
+        *names, metavar=metavar or None, help=help, min=min, max=max, rich_help_panel=panel, show_default=show_default
     )
 
 

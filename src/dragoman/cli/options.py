@@ -55,15 +55,6 @@ Picture = Annotated[Path | None, option("--picture FILE", "Also draw a figure: .
 Json = Annotated[bool, option("--json", "Print one JSON object; infinite and undefined values are null.")]
 Seed = Annotated[int, option("--seed N", "Random seed.")]
 Threads = Annotated[int | None, option("--threads N", "Number of threads. Default: all cores.", min=1)]
-VocabPad = Annotated[
-    int | None,
-    option(
-        "--vocab-pad N",
-        "Number of words in the language: <unk> in the ARPA file then has the probability of one unknown word, as in "
-        "KenLM.",
-        min=1,
-    ),
-]
 
 # -- translating -------------------------------------------------------------------------------------------------------
 
@@ -122,11 +113,6 @@ DEFAULT_SEARCH = SearchArguments()
 # -- checks and conversions --------------------------------------------------------------------------------------------
 
 
-def field_arguments(field: str | None) -> list[str]:
-    """Return the option --field for the suggestion of another command."""
-    return [] if field is None else ["--field", field]
-
-
 def parse_numbers(name: str, text: str, kind: Callable[[str], N], example: str) -> tuple[N, ...]:
     """Parse a list such as `0.05,0.5`."""
     try:
@@ -177,14 +163,6 @@ def check_output_file(name: str, path: Path | None) -> None:
         raise DataError(f"{name} {path}: there is no directory {path.parent}; create it, or name another file")
     if not os.access(path.parent, os.W_OK):
         raise DataError(f"{name} {path}: {path.parent} is not writable; name another file")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, which appears when it is complete."""
-    from dragoman.io.storage import atomic_file
-
-    with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def encode_for_models(models: Sequence[tuple[str, LanguageModel]], text: str, field: str | None) -> list[Corpus]:

@@ -22,88 +22,61 @@ if TYPE_CHECKING:
 REPORT_INTERVAL = 30.0  # seconds after which a line is printed even without an evaluation
 
 
-class Throughput:
-    """The training speed since the start or resumption."""
-
-    def __init__(self) -> None:
-        self.predictions, self.start_time = 0, monotonic()
-        self.first_fraction: float | None = None
-
-    def update(self, step: StepReport) -> None:
-        self.first_fraction = step.fraction_done if self.first_fraction is None else self.first_fraction
-        self.predictions += step.predictions
-
-    @property
-    def per_second(self) -> float:
-        return self.predictions / max(monotonic() - self.start_time, 1e-9)
-
-    def seconds_left(self, fraction_done: float) -> float:
-        """Return the seconds until the end at the current speed."""
-        done = fraction_done - (self.first_fraction or 0.0)
-        return (monotonic() - self.start_time) * (1 - fraction_done) / done if done > 0 else math.inf
-
-
 @contextmanager
 def training_progress(token_name: str = "word") -> Iterator[TrainingCallback]:
     """Yield a callback for `fit` that shows the progress; `token_name` is what the model predicts."""
     if not sys.stderr.isatty():
-        yield PlainProgress(info, token_name)
+        yield TrainingProgress(info, token_name)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = [BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.description}")]
     console = Console(stderr=True, highlight=False)
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield BarProgress(progress, console.print, token_name)
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield TrainingProgress(console.print, token_name, bar)
 
 
-class PlainProgress:
-    """Prints a line after each evaluation, and from time to time in between."""
+class TrainingProgress:
+    """Prints a line after each evaluation and from time to time in between; a bar below is updated after each step."""
 
-    def __init__(self, print_line: Callable[[str], None], token_name: str = "word"):
-        self.print_line, self.token_name = print_line, token_name
-        self.throughput = Throughput()
+    def __init__(self, print_line: Callable[[str], None], token_name: str, bar: Progress | None = None):
+        self.print_line, self.token_name, self.bar = print_line, token_name, bar
+        self.task = None if bar is None else bar.add_task("", total=1.0)
         self.last_line = monotonic()
-        self.has_auxiliary_loss = False
+        self._reset()
+
+    def _reset(self, *, has_auxiliary_loss: bool = False) -> None:
+        self.has_auxiliary_loss, self.predictions, self.start_time = has_auxiliary_loss, 0, monotonic()
+        self.first_fraction: float | None = None  # of the run that was done at the start or resumption
 
     def __call__(self, event: TrainingStarted | StepReport) -> None:
         from dragoman.training.fit import TrainingStarted
 
         if isinstance(event, TrainingStarted):
-            self.throughput, self.has_auxiliary_loss = Throughput(), event.has_auxiliary_loss
+            self._reset(has_auxiliary_loss=event.has_auxiliary_loss)
             self.print_line(format_start(event, self.token_name))
             return
-        self.throughput.update(event)
-        self.show_step(event)
+        self.first_fraction = event.fraction_done if self.first_fraction is None else self.first_fraction
+        self.predictions += event.predictions
+        if self.bar is not None and self.task is not None:
+            self.bar.update(self.task, completed=event.fraction_done, description=self._describe(event))
         is_due = event.train_loss is not None and monotonic() - self.last_line > REPORT_INTERVAL
         if event.evaluated or event.rolled_back or is_due:
-            has_auxiliary_loss = self.has_auxiliary_loss
-            self.print_line(format_step(event, self.throughput, self.token_name, has_auxiliary_loss=has_auxiliary_loss))
+            self.print_line(format_step(event, self.speed, self.token_name, has_auxiliary_loss=self.has_auxiliary_loss))
             self.last_line = monotonic()
 
-    def show_step(self, step: StepReport) -> None:
-        """Show a step between the lines: here nothing."""
+    @property
+    def speed(self) -> str:
+        return f"{self.predictions / max(monotonic() - self.start_time, 1e-9):,.0f} {self.token_name}s/s"
 
-
-class BarProgress(PlainProgress):
-    """Prints the same lines above a bar that is updated after each step."""
-
-    def __init__(self, progress: Progress, print_line: Callable[[str], None], token_name: str = "word"):
-        super().__init__(print_line, token_name)
-        self.progress = progress
-        self.task = progress.add_task("", total=1.0)
-
-    def show_step(self, step: StepReport) -> None:
-        time_left = _format_duration(self.throughput.seconds_left(step.fraction_done))
-        parts = [
-            f"epoch {step.progress.epoch + 1}",
-            f"{self.throughput.per_second:,.0f} {self.token_name}s/s",
-            f"loss {step.loss:.3f}",
-            *([] if self.has_auxiliary_loss else [f"perplexity {format_perplexity(step.loss)}"]),
-            f"at most {time_left} left",
-        ]
-        self.progress.update(self.task, completed=step.fraction_done, description=", ".join(parts))
+    def _describe(self, step: StepReport) -> str:
+        """Return the text beside the bar, with the time to the end at the current speed."""
+        done = step.fraction_done - (self.first_fraction or 0.0)
+        left = (monotonic() - self.start_time) * (1 - step.fraction_done) / done if done > 0 else math.inf
+        perplexity = "" if self.has_auxiliary_loss else f", perplexity {format_perplexity(step.loss)}"
+        loss = f"loss {step.loss:.3f}{perplexity}"
+        return f"epoch {step.progress.epoch + 1}, {self.speed}, {loss}, at most {_format_duration(left)} left"
 
 
 def format_start(started: TrainingStarted, token_name: str) -> str:
@@ -116,7 +89,7 @@ def format_start(started: TrainingStarted, token_name: str) -> str:
     return f"resuming after update {updates:,}: {sizes}" if updates else f"training: {sizes}"
 
 
-def format_step(step: StepReport, throughput: Throughput, token_name: str, *, has_auxiliary_loss: bool = False) -> str:
+def format_step(step: StepReport, speed: str, token_name: str, *, has_auxiliary_loss: bool = False) -> str:
     """Return a line about the state of a training run.
 
     Perplexities are by class: the spelling of unknown words is not included. A training loss with auxiliary terms is
@@ -132,14 +105,14 @@ def format_step(step: StepReport, throughput: Throughput, token_name: str, *, ha
     if step.dev_loss is not None:
         best = " (best)" if progress.best_update == progress.update else ""
         perplexities.append(f"dev {format_perplexity(step.dev_loss)}{best}")
-    name = "perplexity by class" if token_name == "word" else f"perplexity per {token_name}"
-    figures = [f"{name} {', '.join(perplexities)}"] if perplexities or not losses else []
+    if perplexities:
+        name = "perplexity by class" if token_name == "word" else f"perplexity per {token_name}"
+        losses.insert(0, f"{name} {', '.join(perplexities)}")
     epoch = progress.epoch if progress.batch == 0 else progress.epoch + 1
-    speed = f"{throughput.per_second:,.0f} {token_name}s/s, {_format_duration(progress.seconds)}"
-    line = f"epoch {epoch}, update {progress.update:,}: {'; '.join([*figures, *losses])}; {speed}"
+    parts = [*losses, f"{speed}, {_format_duration(progress.seconds)}"]
     if step.rolled_back:
-        line += "; the loss was not finite: rolled back to the best parameters, with half the learning rate"
-    return line.replace(" ;", ";")
+        parts.append("the loss was not finite: rolled back to the best parameters, with half the learning rate")
+    return f"epoch {epoch}, update {progress.update:,}: {'; '.join(parts)}"
 
 
 def format_perplexity(loss: float) -> str:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dragoman.data.corpus import Corpus
-    from dragoman.evaluation.surprisal import SurprisalTable
     from dragoman.models.language_model import LanguageModel
     from dragoman.report.language_models import ModelInputs
 
@@ -84,36 +83,53 @@ def score(
       echo "the cat sat" | dragoman score kn2 kn5 --words --picture cat.svg
       dragoman score de-en --src test.de --text test.en
     """
-    from dragoman.models.loading import load_language_model
+    from dragoman.data.tokenizer import read_pairs
+    from dragoman.evaluation.surprisal import surprisal_table
+    from dragoman.models.loading import load_translator
     from dragoman.report.language_models import sentence_columns, sentence_scores, word_scores
+    from dragoman.report.surprisal import draw_surprisals, surprisal_grid, surprisal_tsv
 
     how.check(models)
     if how.src is None:
-        loaded = {str(path): load_language_model(path) for path in models}
-        if how.raw:
-            loaded = {name: _with_raw_scores(model) for name, model in loaded.items()}
+        loaded = {str(path): _load(path, raw=how.raw) for path in models}
         is_empty = text == "-" and sys.stdin is not None and not sys.stdin.buffer.peek(1)  # type: ignore[union-attr]
         if is_empty and not how.picture:
             return  # no lines in, no lines out
         corpora = options.encode_for_models(list(loaded.items()), text, field)
         inputs: ModelInputs = dict(zip(loaded, zip(loaded.values(), corpora, strict=True), strict=True))
     else:
-        inputs = _encode_translations(models, how.src, text, how.src_field, field)
+        translators = {str(path): load_translator(path) for path in models}
+        lines = read_pairs(how.src, text, how.src_field, field)
+        inputs = {
+            name: (model.condition_on(lines.source), model.target.encode(lines.target))
+            for name, model in translators.items()
+        }
     if how.picture is not None:
-        _draw(inputs, how.picture)
+        named = dict(zip(options.short_names(list(inputs)), inputs.values(), strict=True))
+        draw_surprisals(surprisal_table(named), how.picture, title="Surprisal: -log2 P(word | words before)")
+        info(f"{how.picture}: the surprisal of each word, in bits")
     base = math.log(10) if how.log10 else 1.0
     if len(inputs) == 1:
         [single] = inputs.values()
         print(word_scores(*single, base) if how.words else sentence_scores(*single, base))
-    elif how.words:
-        _print_surprisals(_surprisals(inputs))
-    else:
+    elif not how.words:
         print(sentence_columns(inputs, base, is_terminal=sys.stdout.isatty()))
+    elif sys.stdout.isatty():
+        from rich.console import Console
+
+        Console(width=MAX_WIDTH).print(surprisal_grid(surprisal_table(inputs)))  # words and names are not truncated
+    else:
+        print(surprisal_tsv(surprisal_table(inputs)))
 
 
-def _with_raw_scores(model: LanguageModel) -> LanguageModel:
-    """Return a stupid back-off model with its unnormalised scores in place of probabilities."""
+def _load(path: Path, *, raw: bool) -> LanguageModel:
+    """Load a language model; if `raw`, a stupid back-off model with its unnormalised scores as probabilities."""
+    from dragoman.models.loading import load_language_model
     from dragoman.ngram.model import NgramModel
+
+    model = load_language_model(path)
+    if not raw:
+        return model
 
     class RawScores(NgramModel):
         def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
@@ -122,43 +138,3 @@ def _with_raw_scores(model: LanguageModel) -> LanguageModel:
     if not isinstance(model, NgramModel):
         raise DataError(f"--raw is for stupid-backoff; a {model.kind} model has probabilities")
     return RawScores(model.vocab, model.table, model.unknown, model.settings)
-
-
-def _encode_translations(
-    models: list[Path], src: str, text: str, src_field: str | None, field: str | None
-) -> ModelInputs:
-    """Return translators, conditioned on the source, with the translations as their tokens."""
-    from dragoman.data.tokenizer import read_pairs
-    from dragoman.models.loading import load_translator
-
-    translators = {str(path): load_translator(path) for path in models}
-    lines = read_pairs(src, text, src_field, field)
-    return {
-        name: (model.condition_on(lines.source), model.target.encode(lines.target))
-        for name, model in translators.items()
-    }
-
-
-def _surprisals(inputs: ModelInputs) -> SurprisalTable:
-    from dragoman.evaluation.surprisal import surprisal_table
-
-    return surprisal_table(inputs)
-
-
-def _draw(inputs: ModelInputs, path: Path) -> None:
-    from dragoman.report.surprisal import draw_surprisals
-
-    named = dict(zip(options.short_names(list(inputs)), inputs.values(), strict=True))
-    draw_surprisals(_surprisals(named), path, title="Surprisal: -log2 P(word | words before)")
-    info(f"{path}: the surprisal of each word, in bits")
-
-
-def _print_surprisals(surprisals: SurprisalTable) -> None:
-    from dragoman.report.surprisal import surprisal_grid, surprisal_tsv
-
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        Console(width=MAX_WIDTH).print(surprisal_grid(surprisals))  # words and names are not truncated
-    else:
-        print(surprisal_tsv(surprisals))

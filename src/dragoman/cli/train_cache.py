@@ -6,7 +6,6 @@ from typing import Annotated
 
 from dragoman.cli.messages import suggest_command
 from dragoman.cli.option_groups import option, with_option_groups
-from dragoman.cli.options import field_arguments
 from dragoman.cli.training import LanguageModelOptions, report_model
 
 
@@ -34,8 +33,8 @@ def train_cache(
     model = CacheModel.train(data.corpus, unknown=data.unknown, decay=decay, prior=prior, order=order)
     model.save(options.output, replace=options.force)
     report_model(options, data, model, f"a cache of {model.size:,} words")
-    field = field_arguments(options.field)
     if (other := options.vocab.vocab_from) is not None:
-        suggest_command("mix", other, options.output, "--dev-text", "FILE", *field, "-o", "MIXED")
+        suggest_command("mix", other, options.output, "--dev-text", "FILE", "-o", "MIXED", field=options.field)
     else:
-        suggest_command("train", "ngram", "--text", options.text, *field, "--vocab", options.output, "-o", "DIR")
+        arguments = ("--text", options.text, "--vocab", options.output, "-o", "DIR")
+        suggest_command("train", "ngram", *arguments, field=options.field)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -96,29 +96,24 @@ class TokenizerOptions(OptionGroup):
         """Return the encoded texts with the source and target tokenizer: trained on them, or of another translator."""
         from dragoman.data.corpus import ParallelCorpus
         from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
+        from dragoman.models.loading import load_translator
 
         if self.src_format not in (PLAIN, TREE):
             raise DataError(f"--src-format {self.src_format}: choose {PLAIN} or {TREE}")
         if self.vocab_from is not None:
-            source, target = self._load(self.vocab_from)
-            return lines.encode(source, target), source, target
+            if self != TokenizerOptions(vocab_from=self.vocab_from, src_format=self.src_format):
+                names = "--units, --tgt-units, --min-count and --max-size"
+                raise DataError(f"--vocab uses tokenizers without changes; remove {names}")
+            model = load_translator(self.vocab_from)
+            if (kind := model.source.format) != self.src_format:
+                raise DataError(f"--vocab {self.vocab_from}: reads {kind}; use --src-format {kind}")
+            return lines.encode(model.source, model.target), model.source, model.target
         if self.src_format == TREE and self.units not in ("auto", "word"):
             raise DataError(f"--src-format tree: the words of trees are not split; remove --units {self.units}")
         train = partial(Tokenizer.train_and_encode, min_count=self.min_count, max_size=self.max_size)
         source, source_corpus = train(self.units, lines.source, format=self.src_format, name=lines.name)
         target, target_corpus = train(self.tgt_units or self.units, lines.target)
         return ParallelCorpus(source_corpus, target_corpus), source, target
-
-    def _load(self, path: Path) -> tuple[Tokenizer, Tokenizer]:
-        from dragoman.models.loading import load_translator
-
-        if self != replace(TokenizerOptions(), vocab_from=path, src_format=self.src_format):
-            names = "--units, --tgt-units, --min-count and --max-size"
-            raise DataError(f"--vocab uses tokenizers without changes; remove {names}")
-        model = load_translator(path)
-        if model.source.format != self.src_format:
-            raise DataError(f"--vocab {path}: reads {model.source.format}; use --src-format {model.source.format}")
-        return model.source, model.target
 
 
 @partial(with_option_groups, default_texts=dict.fromkeys(CHOSEN_BY_SIZE, "by the number of training pairs"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.messages import info, status, suggest_command, warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup, option
-from dragoman.cli.options import DevText, Field, Force, Output, Text, field_arguments
+from dragoman.cli.options import DevText, Field, Force, Output, Text
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def suggest_next_commands(options: LanguageModelOptions) -> None:
     from dragoman.lab.corpus_files import lab_language
 
     if options.dev_text is None:
-        suggest_command("evaluate", options.output, "--text", "FILE", *field_arguments(options.field))
+        suggest_command("evaluate", options.output, "--text", "FILE", field=options.field)
         return
     with warnings.catch_warnings(action="ignore"):  # they were shown before
         is_lab_text = lab_language(options.dev_text) is not None

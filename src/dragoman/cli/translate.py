@@ -24,7 +24,7 @@ from dragoman.core.errors import DataError, error_at_line
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
     from dragoman.models.line_translation import LineSampling, LineSearch
-    from dragoman.models.translation import TranslateOptions
+    from dragoman.models.translation import BaseTranslator, TranslateOptions
 
 
 @with_option_groups
@@ -57,9 +57,9 @@ def translate(
     """
     from dragoman.combine.load_translators import check_attention, load_translators
     from dragoman.data.formats import read_line_batches
-    from dragoman.models.line_translation import LineSampling, LineSearch, translate_all
+    from dragoman.models.line_translation import translate_all
 
-    search, max_tokens = line_search.search, line_search.max_units
+    search = line_search.search
     check_translate_options(models, search, sampling, output)
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
     with limited_threads(threads):
@@ -72,25 +72,32 @@ def translate(
         model.length_handling(search.length)  # raises an error before the first line is read
         if search.replaces_unknowns or search.coverage_penalty or output.alignments is not None:
             check_attention(model, models[0])
-        translator: LineSearch | LineSampling
-        if sampling.sample is not None:
-            seed, temperature = sampling.seed, sampling.temperature
-            seed, temperature = 1 if seed is None else seed, 1.0 if temperature is None else temperature
-            translator = LineSampling(model, sampling.sample, seed, temperature)
-        else:
-            how: TranslateOptions = {
-                "length": search.length,
-                "coverage": search.coverage_penalty,
-                "unknown_replacer": search.load_unknown_replacer(model),
-            }
-            has_lattice = output.lattice is not None
-            translator = LineSearch(model, output.n_best or 1, search.beam_size, max_tokens, how, has_lattice)
+        translator = _line_translator(model, line_search, sampling, output)
         if text == "-" and at_terminal:
             info("type a sentence and press Enter; Ctrl-D ends")
-        batches = read_line_batches(text, field, _line_check(translator, max_tokens))
+        batches = read_line_batches(text, field, _line_check(translator, line_search.max_units))
         with ExitStack() as files:
             writers = list(_writers(translator, models[0], output, files))
             translate_all(translator, batches, writers, info, explain_unknowns=output.explain_unknowns)
+
+
+def _line_translator(
+    model: BaseTranslator, line_search: LineSearchOptions, sampling: SamplingArguments, output: OutputOptions
+) -> LineSearch | LineSampling:
+    from dragoman.models.line_translation import LineSampling, LineSearch
+
+    if sampling.sample is not None:
+        seed, temperature = sampling.seed, sampling.temperature
+        seed, temperature = 1 if seed is None else seed, 1.0 if temperature is None else temperature
+        return LineSampling(model, sampling.sample, seed, temperature)
+    search = line_search.search
+    how: TranslateOptions = {
+        "length": search.length,
+        "coverage": search.coverage_penalty,
+        "unknown_replacer": search.load_unknown_replacer(model),
+    }
+    n_best, has_lattice = output.n_best or 1, output.lattice is not None
+    return LineSearch(model, n_best, search.beam_size, line_search.max_units, how, has_lattice)
 
 
 def _line_check(translator: LineSearch | LineSampling, max_tokens: int) -> Callable[[str, str, int], None] | None:
@@ -115,7 +122,6 @@ def _writers(
     from dragoman.data.tokenizer import TREE
     from dragoman.io import output_formats as formats
     from dragoman.models.line_translation import LineSampling
-    from dragoman.report.lattice import lattice_text
 
     model = translator.model
     is_list = output.n_best is not None or (isinstance(translator, LineSampling) and translator.samples > 1)
@@ -131,6 +137,8 @@ def _writers(
             raise DataError(f"{path}: attends to the phrases of a tree, so words are not aligned; {remedy}")
         yield formats.PharaohWriter(files.enter_context(create(output.alignments)), attention)
     if output.lattice is not None:
+        from dragoman.report.lattice import lattice_text
+
         tokens = model.target.vocab.tokens
         as_text = output.lattice.suffix not in (".jsonl", ".json")
         render = partial(lattice_text, spell=tokens.__getitem__) if as_text else None

@@ -1,17 +1,43 @@
-"""dragoman ladder"""
+"""dragoman demo, dragoman ladder"""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.messages import info, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
 from dragoman.cli.options import Seed
 from dragoman.cli.progress import console_callbacks
 from dragoman.core.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.experiments.pipeline import ExperimentReport
+
+
+def demo(
+    output: Annotated[Path, option("--output, -o DIR", "Directory for texts, models and report.")] = Path("runs/demo"),
+    seed: Seed = 1,
+) -> None:
+    """Train language models and translators on text from the lab.
+
+    The text is sampled from the grammar of the lab (see dragoman lab): German sentences with English translations,
+    whose exact probabilities are known. Modified Kneser-Ney, an LSTM, a plain encoder-decoder and one with attention
+    are compared with the best possible perplexity. A sentence is translated and its attention is shown. report.html
+    contains everything, with figures.
+
+    \b
+    Example:
+      dragoman demo
+    """
+    from dragoman.experiments.demo import run_demo
+
+    report = run_demo(output, seed, console_callbacks())
+    print(f"\n{report.summary(colour=sys.stdout.isatty())}", flush=True)
+    info("")
+    _suggest_commands(report, output)
 
 
 @dataclass(frozen=True)
@@ -26,11 +52,19 @@ class CorpusOptions(OptionGroup):
         str | None, option("--test-src FILE", "Text to compare models on. Default: held out as well.")
     ] = None
     test_tgt: Annotated[str | None, option("--test-tgt FILE", "The translation of --test-src.")] = None
-    text: Annotated[str | None, option("--text FILE", "Instead of --src and --tgt: one language, no translators.")] = (
-        None
-    )
+    text: Annotated[str | None, option("--text FILE", "Instead of --src and --tgt: text of one language.")] = None
     dev_text: Annotated[str | None, option("--dev-text FILE", "Dev text. Default: held out.")] = None
     test_text: Annotated[str | None, option("--test-text FILE", "Text to compare models on. Default: held out.")] = None
+
+
+Minutes = Annotated[
+    float | None,
+    option(
+        "--minutes N",
+        "With your own text: minutes for everything together (default 20). With the text of the lab: time limit of "
+        "each training by gradient descent (default: none).",
+    ),
+]
 
 
 @with_option_groups
@@ -39,14 +73,7 @@ def ladder(
         "runs/ladder"
     ),
     corpus: CorpusOptions = CorpusOptions(),
-    minutes: Annotated[
-        float | None,
-        option(
-            "--minutes N",
-            "With your own text: minutes for everything together (default 20). With the text of the lab: time limit of "
-            "each training by gradient descent (default: none).",
-        ),
-    ] = None,
+    minutes: Minutes = None,
     seed: Seed = 1,
     pairs: Annotated[
         int | None,
@@ -78,7 +105,6 @@ def ladder(
     from dragoman.experiments.corpus_data import CorpusFiles
     from dragoman.experiments.corpus_ladder import MINUTES, run_corpus_ladder
     from dragoman.experiments.lab_ladder import PAIRS, run_lab_ladder
-    from dragoman.io.storage import REPORT_FILE
     from dragoman.training.config import TrainingConfig
 
     validate(TrainingConfig, {"minutes": GivenValue(minutes, "--minutes")}, "command line")
@@ -97,6 +123,12 @@ def ladder(
     print(report.summary(colour=sys.stdout.isatty()))
     total = "" if report.minutes is None else f"; {report.minutes:.1f} minutes in total"
     info(f"\n{output}: {', '.join(report.files)}{total}")
+    _suggest_commands(report, output)
+
+
+def _suggest_commands(report: ExperimentReport, output: Path) -> None:
+    from dragoman.io.storage import REPORT_FILE
+
     for command in report.commands:
         suggest_command(*command.words, line=command.line)
     info(f"report: {output / REPORT_FILE}")
