@@ -33,7 +33,7 @@ from dragoman.report.attention import (
 from dragoman.report.charts import draw_bleu_by_length, draw_learning_curves
 from dragoman.report.lattice import BEST, lattice_text
 from dragoman.report.tables import display_width
-from dragoman.search.lattice import Fate, LatticeNode
+from dragoman.search.hypothesis import Fate, LatticeNode
 
 ENGLISH = ("I", "like", "cats", "</s>")
 JAPANESE = ("私", "は", "猫", "が", "好き", "です", "</s>")

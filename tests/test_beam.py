@@ -17,8 +17,7 @@ from dragoman.data.vocabulary import END
 from dragoman.search.beam import beam_search, beam_search_corpus, greedy_search, top_k_words
 from dragoman.search.diagnosis import diagnose, force_decode
 from dragoman.search.graph_scorer import EXAMPLE_SCORER, GraphScorer
-from dragoman.search.hypothesis import Hypothesis
-from dragoman.search.lattice import Lattice
+from dragoman.search.hypothesis import Hypothesis, Lattice
 from dragoman.search.length import LengthHandling, LengthNormalization, LengthPrior, NoLengthHandling, WordPenalty
 from toy_translator import SOURCES, ToyTranslator, source_of
 

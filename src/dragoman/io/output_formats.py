@@ -13,7 +13,7 @@ from dragoman.evaluation.results import to_json
 
 if TYPE_CHECKING:
     from dragoman.models.translation import AttentionMatrix, Translation
-    from dragoman.search.lattice import LatticeNode
+    from dragoman.search.hypothesis import LatticeNode
 
 ATTENTION_DIGITS = 4  # in JSON
 NO_SINGLE_SEARCH = "(blank, or translated in pieces: no single search to show)"

@@ -36,7 +36,7 @@ class LineSearch:
     with_lattice: bool = False  # record each search, one line at a time
 
     def translate(self, lines: Sequence[NumberedLine], segmented: Sequence[SegmentedLine]) -> list[TranslatedLine]:
-        from dragoman.search.lattice import Lattice
+        from dragoman.search.hypothesis import Lattice
 
         if not self.with_lattice:
             n_best = self.model.n_best(segmented, self.n_best, self.beam_size, **self.options)

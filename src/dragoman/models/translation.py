@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from dragoman.data.batches import Batch
     from dragoman.models.language_model import LanguageModel
     from dragoman.search.diagnosis import ErrorKind
-    from dragoman.search.hypothesis import Hypothesis
-    from dragoman.search.lattice import Lattice
+    from dragoman.search.hypothesis import Hypothesis, Lattice
     from dragoman.search.length import LengthHandling, LengthPrior, MaxWords
     from dragoman.search.sampling import SamplingOptions
 
@@ -279,7 +278,7 @@ class BaseTranslator(BaseScorer):
         """Sample n translations of each line from P(E | F). Samples of a blank line are blank.
 
         The samples of a line depend on the seed and the number of the line. For the options (`temperature`, `top_k`,
-        `top_p`, `batch_size`), see `dragoman.search.sampling.iter_sample_translations`.
+        `top_p`, `batch_size`), see `dragoman.search.sampling.sample_translations`.
         """
         from dragoman.search.sampling import sample_translations
 

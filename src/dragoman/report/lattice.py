@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dragoman.core.errors import DataError
 from dragoman.report.tables import display_width, printable, truncate
-from dragoman.search.lattice import LatticeNode
+from dragoman.search.hypothesis import LatticeNode
 
 KEPT, FINISHED, PRUNED = "kept", "finished", "pruned"
 MARKS = {KEPT: " ", FINISHED: "*", PRUNED: "x"}

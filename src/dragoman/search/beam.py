@@ -36,8 +36,7 @@ from dragoman.core.scorer import Scorer, State, candidate_log_probs, select_rows
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END
-from dragoman.search.hypothesis import Continuations, Hypothesis, attention_weights, attention_widths
-from dragoman.search.lattice import Lattice
+from dragoman.search.hypothesis import Continuations, Hypothesis, Lattice, attention_weights, attention_widths
 from dragoman.search.length import (
     LengthHandling,
     MaxWords,

@@ -81,12 +81,11 @@ def diagnose(
     ['search', 'search', 'none']
     """
     decoded = force_decode(scorer, references, length=length, coverage=coverage)
-    pairs = zip(hypotheses, decoded, strict=True)
-    return [SearchDiagnosis(best, reference, _error_kind(best, reference)) for best, reference in pairs]
-
-
-def _error_kind(hypothesis: Hypothesis, reference: Hypothesis) -> ErrorKind:
-    if hypothesis.finished and hypothesis.ids == reference.ids:
-        return "none"
-    best = hypothesis.score if hypothesis.finished else -torch.inf  # an unfinished hypothesis is no sentence
-    return "search" if reference.score > best + TOLERANCE else "model"
+    diagnoses = []
+    for hypothesis, reference in zip(hypotheses, decoded, strict=True):
+        best = hypothesis.score if hypothesis.finished else -torch.inf  # an unfinished hypothesis is no sentence
+        error: ErrorKind = "search" if reference.score > best + TOLERANCE else "model"
+        if hypothesis.finished and hypothesis.ids == reference.ids:
+            error = "none"
+        diagnoses.append(SearchDiagnosis(hypothesis, reference, error))
+    return diagnoses

@@ -1,16 +1,18 @@
-"""Hypotheses: the results of search and sampling."""
+"""Hypotheses: the results of search and sampling, and the lattice of all that a beam search considered."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from dragoman.core.scorer import AttentionScorer, Scorer, State
 from dragoman.data.corpus import Corpus
-from dragoman.data.vocabulary import END
+from dragoman.data.vocabulary import END, START
+
+Fate = Literal["kept", "finished", "pruned"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,68 @@ def attention_weights(scorer: Scorer, state: State) -> Tensor | None:
 
 def attention_widths(source: Corpus | None, sentences: int) -> list[int]:
     """Return how many columns of the attention belong to each sentence: its tokens and `</s>`, or the nodes of a tree."""
-    if source is None:
-        return [0] * sentences
-    return [int(width) for width in source.memory_sizes]
+    return [0] * sentences if source is None else source.memory_sizes.tolist()
+
+
+@dataclass(frozen=True)
+class LatticeNode:
+    """A hypothesis in a search: its parent and one more token."""
+
+    id: int
+    sentence: int
+    parent: int | None  # None: the empty hypothesis
+    token: int  # `</s>` if it ends here
+    log_prob: float  # of all tokens so far; compared in each step
+    score: float  # of the sentence if it ends here, else log_prob
+    fate: Fate
+
+
+@dataclass
+class Lattice:
+    """A recorder for a beam search. After the search, it holds the nodes.
+
+    >>> from dragoman.search.beam import beam_search
+    >>> from dragoman.search.graph_scorer import EXAMPLE_SCORER
+    >>> from dragoman.data.batches import Batch
+    >>> lattice = Lattice(max_pruned=1)
+    >>> hypotheses = beam_search(EXAMPLE_SCORER, Batch.empty(1), beam_size=2, lattice=lattice)
+    >>> for node in lattice.nodes[1:]:
+    ...     print(node.id, node.parent, EXAMPLE_SCORER.text(lattice.path_ids(node)), node.fate, round(node.log_prob, 2))
+    1 0 b kept -0.69
+    2 0 a kept -0.92
+    3 0 </s> pruned -2.3
+    4 2 a </s> finished -1.02
+    5 1 b a kept -1.61
+    6 1 b b pruned -1.74
+    """
+
+    max_pruned: int = 5  # pruned hypotheses to record per sentence and step, the best ones
+    nodes: list[LatticeNode] = field(default_factory=list)
+    _last_beam: list[int] = field(default_factory=list, repr=False)  # ids of the nodes kept in the last step
+
+    def start(self, sentences: int) -> None:
+        """Record the empty hypotheses."""
+        self.nodes = [LatticeNode(number, number, None, START, 0.0, 0.0, "kept") for number in range(sentences)]
+        self._last_beam = list(range(sentences))
+
+    def record(self, beam: Continuations, scores: Tensor, pruned: Continuations, pruned_scores: Tensor) -> None:
+        """Record one step, with the scores of hypotheses that end there.  # (beam,), (pruned,)"""
+        first, parents = len(self.nodes), self._last_beam
+        for continuations, ends, is_pruned in ((beam, scores, False), (pruned, pruned_scores, True)):
+            columns = zip(*(column.tolist() for column in (*continuations, ends)), strict=True)
+            for sentence, _, parent, token, log_prob, score in columns:
+                fate: Fate = "pruned" if is_pruned else "finished" if token == END else "kept"
+                shown, number = score if token == END else log_prob, len(self.nodes)
+                self.nodes.append(LatticeNode(number, sentence, parents[parent], token, log_prob, shown, fate))
+        self._last_beam = list(range(first, first + len(scores)))
+
+    def nodes_of(self, sentence: int) -> list[LatticeNode]:
+        return [node for node in self.nodes if node.sentence == sentence]
+
+    def path_ids(self, node: LatticeNode) -> tuple[int, ...]:
+        """Return all token ids up to a node, `</s>` included if it ends there."""
+        ids = []
+        while node.parent is not None:
+            ids.append(node.token)
+            node = self.nodes[node.parent]
+        return tuple(reversed(ids))

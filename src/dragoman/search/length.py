@@ -177,9 +177,6 @@ LENGTH_HANDLINGS: dict[str, type[LengthHandling]] = {
 }
 
 
-# -- limits ------------------------------------------------------------------------------------------------------------
-
-
 def source_lengths(batch: Batch) -> Tensor | None:
     """Return |F| of each row, or None without a source.  # (rows,)"""
     return None if batch.source is None else torch.as_tensor(batch.source.sizes - 1)
@@ -206,9 +203,6 @@ def word_limits(max_words: MaxWords, batch: Batch) -> Tensor:
     if batch.num_rows and int(limits.min()) < 1:
         raise DataError(f"max_words must be >= 1 (got {int(limits.min())})")
     return limits
-
-
-# -- coverage ----------------------------------------------------------------------------------------------------------
 
 
 def coverage_penalty(coverage: Tensor, source_words: Tensor, strength: float) -> Tensor:

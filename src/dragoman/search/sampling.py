@@ -89,20 +89,7 @@ def sample_translations(
     max_words: MaxWords = None,
     **options: Unpack[SamplingOptions],
 ) -> list[list[Hypothesis]]:
-    """Sample n translations of each sentence, see `iter_sample_translations`."""
-    return list(iter_sample_translations(scorer, source, n, seed, max_words=max_words, **options))
-
-
-def iter_sample_translations(
-    scorer: Scorer,
-    source: Corpus,
-    n: int = 1,
-    seed: int = 0,
-    *,
-    max_words: MaxWords = None,
-    **options: Unpack[SamplingOptions],
-) -> Iterator[list[Hypothesis]]:
-    """Yield n samples E ~ P(E | F) for each sentence F. See also `iter_samples`.
+    """Sample n translations E ~ P(E | F) of each sentence F. See also `iter_samples`.
 
     Sample number i of a sentence depends only on the seed, on the number of the sentence and on i. Samples of a
     sentence share its encoding. For `max_words`, see `length.word_limits`.
@@ -110,23 +97,18 @@ def iter_sample_translations(
     warp, batch_size = _check_options(scorer, seed, **options)
     limits = word_limits(max_words, Batch.empty(len(source), source)).tolist()
     widths = attention_widths(source, len(source))
-    waiting: list[Hypothesis] = []
     pairs = [(sentence, number) for sentence in range(len(source)) for number in range(n)]
+    hypotheses: list[Hypothesis] = []
     for first in range(0, len(pairs), batch_size):
         batch = pairs[first : first + batch_size]
         numbers = np.arange(batch[0][0], batch[-1][0] + 1)  # of the sentences
         state = scorer.start(Batch.empty(len(numbers), source.select(numbers)))
         state = select_rows(state, torch.tensor([sentence - batch[0][0] for sentence, _ in batch]))
-        generators = [np.random.default_rng([seed, *pair]) for pair in batch]
-        sentences = [sentence for sentence, _ in batch]
         start = [Hypothesis((), 0.0, 0.0, finished=False)] * len(batch)
-        batch_limits, batch_widths = ([values[sentence] for sentence in sentences] for values in (limits, widths))
-        waiting += _sample_rows(scorer, state, start, generators, warp, batch_limits, batch_widths)
-        while len(waiting) >= n:
-            yield waiting[:n]
-            waiting = waiting[n:]
-    if not n:
-        yield from ([] for _ in range(len(source)))
+        generators = [np.random.default_rng([seed, *pair]) for pair in batch]
+        batch_limits, batch_widths = ([values[sentence] for sentence, _ in batch] for values in (limits, widths))
+        hypotheses += _sample_rows(scorer, state, start, generators, warp, batch_limits, batch_widths)
+    return [hypotheses[n * sentence : n * (sentence + 1)] for sentence in range(len(source))]
 
 
 def _check_options(
@@ -188,9 +170,6 @@ def _sample_rows(
         active = [active[index] for index in continuing]
     rows = zip(hypotheses, attention, widths or [0] * len(hypotheses), strict=True)
     return [hypothesis.with_attention(weights, width) for hypothesis, weights, width in rows]
-
-
-# -- temperature, top-k and top-p ------------------------------------------------------------------------------------
 
 
 def warp_log_probs(log_probs: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0) -> Tensor:

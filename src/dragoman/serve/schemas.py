@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from dragoman.core.defaults import DEFAULT_LENGTH
-from dragoman.search.lattice import Fate
+from dragoman.search.hypothesis import Fate
 from dragoman.serve import RequestLimits
 
 

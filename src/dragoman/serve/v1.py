@@ -18,7 +18,7 @@ from dragoman.evaluation.surprisal import surprisals
 from dragoman.io.storage import METRICS_FILE, REPORT_FILE
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.translation import Translation
-from dragoman.search.lattice import Lattice
+from dragoman.search.hypothesis import Lattice
 from dragoman.serve import schemas
 from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError, shorten
 from dragoman.serve.registry import ModelEntry

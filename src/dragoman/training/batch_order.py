@@ -64,9 +64,6 @@ def epoch_batches(
     >>> sizes = np.array([3, 1, 9, 2, 1, 8])
     >>> [sizes[batch].tolist() for batch in epoch_batches(sizes, 2, seed=1, epoch=0, by_sentences=True, pool=3)]
     [[1, 1], [2, 3], [8, 9]]
-    >>> weights = np.array([3, 1, 9, 2])
-    >>> [batch.tolist() for batch in epoch_batches(np.array([3, 1, 2, 2]), 8, seed=1, epoch=0, weights=weights)]
-    [[0, 1], [2], [3]]
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(sizes))

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from dragoman.core.settings import Settings
+from dragoman.core.settings import Settings, validate
 
 
 class TrainingConfig(Settings):
@@ -78,7 +78,7 @@ class TrainingConfig(Settings):
 # -- presets, tuned on the Penn Treebank and the synthetic corpus ------------------------------------------------------
 
 FEED_FORWARD = TrainingConfig(
-    optimizer="adam", learning_rate=0.001, schedule="linear", decay=1.0, batch_size=500, clip=1.0, max_epochs=10
+    learning_rate=0.001, schedule="linear", decay=1.0, batch_size=500, clip=1.0, max_epochs=10
 )
 LOG_LINEAR = TrainingConfig(
     optimizer="adagrad",
@@ -91,16 +91,9 @@ LOG_LINEAR = TrainingConfig(
     max_epochs=12,
 )
 RECURRENT = TrainingConfig(
-    optimizer="adam",
-    learning_rate=0.002,
-    schedule="linear",
-    decay=1.0,
-    batch_size=1000,
-    pool=50,
-    clip=1.0,
-    max_epochs=10,
+    learning_rate=0.002, schedule="linear", decay=1.0, batch_size=1000, pool=50, clip=1.0, max_epochs=10
 )
-TRANSLATOR = RECURRENT.model_copy(update={"warmup": 200, "batch_size": 900, "label_smoothing": 0.1, "patience": 5})
+TRANSLATOR = validate(RECURRENT, {"warmup": 200, "batch_size": 900, "label_smoothing": 0.1, "patience": 5}, "preset")
 
 
 def translator_preset(pairs: int) -> dict[str, int]:

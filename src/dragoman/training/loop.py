@@ -121,7 +121,7 @@ def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches
     dev_loss = _evaluate(state, task) if evaluated else None
     train_loss = None
     if evaluated or state.progress.update % config.report_every == 0:
-        train_loss = state.progress.mean_loss
+        train_loss = state.progress.loss / state.progress.predictions if state.progress.predictions else math.nan
         state.progress = replace(state.progress, loss=0.0, predictions=0)
     rolled_back = state.progress.rolled_back and not before.rolled_back
     return StepReport(

@@ -15,7 +15,7 @@ from dragoman.core.scorer import Carry
 from dragoman.data.batches import Segment
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.vocabulary import UNK
-from dragoman.training.protocols import CarryOutput, Examples, ExamplesT, LossOutput, TextT
+from dragoman.training.protocols import CarryOutput, Examples, ExamplesT, LossOutput
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
@@ -63,9 +63,6 @@ def stream_objective(model: Callable[..., CarryOutput], label_smoothing: float =
     return losses
 
 
-# -- unknown words -----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class UnknownWordReplacement:
     """Random replacement of some words by `<unk>`."""
@@ -80,12 +77,12 @@ class UnknownWordReplacement:
             rate = 0.0 if closed or (text.ids == UNK).any() else UNKNOWN_RATE
         return cls(np.bincount(text.ids, minlength=len(text.vocab)) == 1, rate)
 
-    def apply(self, text: TextT, generator: Generator) -> TextT:
-        """Return the text with some of these words replaced."""
+    def mask(self, ids: NDArray[np.int32], generator: Generator) -> NDArray[np.bool_]:
+        """Return which words of a text to replace."""
         if not self.rate:
-            return text
-        replaced = torch.rand(text.ids.shape, generator=generator, device=generator.device) < self.rate
-        return text.with_unknown(self.words[text.ids] & replaced.cpu().numpy())
+            return np.zeros(ids.shape, bool)
+        drawn = torch.rand(ids.shape, generator=generator, device=generator.device) < self.rate
+        return self.words[ids] & drawn.cpu().numpy()
 
 
 def with_unknown_words(
@@ -98,13 +95,12 @@ def with_unknown_words(
     """
 
     def losses(data: Examples, generator: Generator | None, carry: Carry) -> tuple[Tensor, Carry]:
-        if generator is None:
-            return objective(data, generator, carry)
-        if isinstance(data, Corpus | Segment):
-            data = target.apply(data, generator)
-        elif isinstance(data, ParallelCorpus) and source is not None:
-            source_text = source.apply(data.source, generator)
-            data = replace(data, source=source_text, target=target.apply(data.target, generator))
+        if generator is not None and isinstance(data, Corpus | Segment):
+            data = data.with_unknown(target.mask(data.ids, generator))
+        elif generator is not None and isinstance(data, ParallelCorpus) and source is not None:
+            source_text = data.source.with_unknown(source.mask(data.source.ids, generator))
+            target_text = data.target.with_unknown(target.mask(data.target.ids, generator))
+            data = replace(data, source=source_text, target=target_text)
         return objective(data, generator, carry)
 
     return losses

@@ -56,8 +56,6 @@ def load_state_tensors(optimizer: Optimizer, names: Sequence[str], tensors: Mapp
     optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
-# -- learning rate -----------------------------------------------------------------------------------------------------
-
 # Factors by the fraction of the training that is done (0 to 1) and the number of the update.
 SCHEDULES: dict[str, Callable[[float, int, TrainingConfig], float]] = {
     "constant": lambda fraction, update, config: 1.0,
@@ -77,8 +75,6 @@ def scheduled_learning_rate(config: TrainingConfig, update: int, fraction: float
     warmup = min(1.0, (update + 1) / config.warmup) if config.warmup else 1.0
     return config.learning_rate * warmup * SCHEDULES[config.schedule](min(max(fraction, 0.0), 1.0), update, config)
 
-
-# -- regularization ----------------------------------------------------------------------------------------------------
 
 SignConstraint = NDArray[np.int8]  # the sign that each weight must keep: 1, -1, or 0 for none
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass, fields, replace
 
 from dragoman.training.config import TrainingConfig
@@ -79,10 +78,6 @@ class Progress:
         after = replace(self, stale_evaluations=self.stale_evaluations + 1, rate_factor=self.rate_factor * config.decay)
         return replace(after, finished=after._patience_exceeded(config))
 
-    @property
-    def mean_loss(self) -> float:
-        return self.loss / self.predictions if self.predictions else math.nan
-
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
@@ -95,8 +90,4 @@ class Progress:
 
 
 def _count(number: int, noun: str) -> str:
-    """
-    >>> _count(1, "epoch"), _count(30, "epoch")
-    ('1 epoch', '30 epochs')
-    """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

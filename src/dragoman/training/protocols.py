@@ -24,30 +24,12 @@ class Examples(Protocol):
     """Training data: a text, sentence pairs, points on a plane. See also `PaddedExamples`."""
 
     def __len__(self) -> int: ...
-
     @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Predictions of each example: for a sentence, its words and its end.  # (examples,)"""
-        ...
-
-    def select(self, indices: NDArray[np.integer], /) -> Self:
-        """Return these examples, in this order."""
-        ...
-
-
-class Text(Protocol):
-    """A text in which words can be replaced."""
-
-    @property
-    def ids(self) -> NDArray[np.int32]: ...
-
-    def with_unknown(self, unknown: NDArray[np.bool_], /) -> Self:
-        """Return a copy with `<unk>` where `unknown` is true."""
-        ...
+    def sizes(self) -> NDArray[np.int64]: ...  # (examples,) predictions: for a sentence, its words and its end
+    def select(self, indices: NDArray[np.integer], /) -> Self: ...  # these examples, in this order
 
 
 ExamplesT = TypeVar("ExamplesT", bound=Examples)
-TextT = TypeVar("TextT", bound=Text)
 
 
 @runtime_checkable
@@ -55,28 +37,18 @@ class PaddedExamples(Protocol):
     """Examples that are padded on a side that is not predicted, such as sentence pairs."""
 
     @property
-    def weights(self) -> NDArray[np.int64]:
-        """The size of each example in a batch.  # (examples,)"""
-        ...
-
+    def weights(self) -> NDArray[np.int64]: ...  # (examples,) the size of each example in a batch
     @property
-    def sort_keys(self) -> NDArray[np.int64]:
-        """Sort keys by which examples of similar lengths are near each other.  # (examples,)"""
-        ...
+    def sort_keys(self) -> NDArray[np.int64]: ...  # (examples,) near each other for similar lengths
 
 
 class LossOutput(Protocol):
     """The output of a model in training."""
 
     @property
-    def log_probs(self) -> Tensor:
-        """log P of every prediction.  # (predictions,)"""
-        ...
-
+    def log_probs(self) -> Tensor: ...  # (predictions,) log P
     @property
-    def losses(self) -> Tensor:
-        """Training loss of every prediction.  # (predictions,)"""
-        ...
+    def losses(self) -> Tensor: ...  # (predictions,) training loss
 
 
 class CarryOutput(LossOutput, Protocol):
@@ -101,9 +73,7 @@ class LikelihoodModel(Protocol):
 
     @property
     def carries(self) -> bool: ...
-
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
-
     def __call__(self, batch: Examples, **options: object) -> LossOutput: ...
 
 
@@ -128,20 +98,8 @@ class StorableModel(Protocol):
     settings: Settings
     training_metadata: Mapping[str, object]  # how it was trained, for config.yaml
 
-    def arrays(self) -> Arrays:
-        """Return all arrays, parameters by their names."""
-        ...
-
-    def arrays_by_file(self, parameters: Arrays) -> Mapping[str, Arrays]:
-        """Return the arrays of each file, with these values of the parameters."""
-        ...
-
-    def configs(self) -> Mapping[str, Mapping[str, object]]:
-        """Return the contents of each configuration file."""
-        ...
-
-    def file_names(self) -> Sequence[str]:
-        """Return the names of the files in the model's directory."""
-        ...
-
+    def arrays(self) -> Arrays: ...
+    def arrays_by_file(self, parameters: Arrays) -> Mapping[str, Arrays]: ...  # with these values of the parameters
+    def configs(self) -> Mapping[str, Mapping[str, object]]: ...  # the contents of each configuration file
+    def file_names(self) -> Sequence[str]: ...  # of the files in the model's directory
     def write_into(self, directory: Path) -> None: ...
