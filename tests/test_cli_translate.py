@@ -406,3 +406,4 @@ def test_translating_imports_no_compilers(place: Path) -> None:
     modules = modules_after(("translate", place / "one", "--text", place / "test.de"))
     assert "torch" in modules
     assert not {"numba", "sympy", "torch._dynamo", "sacrebleu", "matplotlib", "rich"} & modules
+    assert not {"dragoman.align.aligner", "dragoman.combine.ensemble", "dragoman.ngram"} & modules

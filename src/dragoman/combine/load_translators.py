@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dragoman.align.aligner import Aligner
-from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
-from dragoman.combine.ensemble import CombinationMode, Ensemble
-from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.core.errors import DataError
 from dragoman.data.tokenizer import TREE
 from dragoman.models.loading import check_distinct, load_language_model, load_translator
 from dragoman.models.translation import BaseTranslator
+
+# Aligners and ensembles are imported when they are used: one translator starts faster without them.
+if TYPE_CHECKING:
+    from dragoman.align.aligner import Aligner
+    from dragoman.align.unknown_words import UnknownReplacer
+    from dragoman.combine.ensemble import CombinationMode
+    from dragoman.combine.shortlist import Shortlist
 
 DEFAULT_LM_WEIGHT = 0.2
 
@@ -46,6 +50,8 @@ def load_translators(
     model, path = ensemble_of(paths, load_with_shortlists(paths, shortlist)), paths[0]
     if language_model is None:
         return model
+    from dragoman.combine.ensemble import Ensemble
+
     loaded = load_language_model(language_model)
     if loaded.vocab != model.vocab:
         difference = model.vocab.describe_difference(loaded.vocab)
@@ -60,7 +66,11 @@ def load_translators(
 
 def ensemble_of(paths: Sequence[Path], models: Sequence[BaseTranslator]) -> BaseTranslator:
     """Return several translators as one."""
-    return models[0] if len(models) == 1 else Ensemble(models, names=[str(path) for path in paths])
+    if len(models) == 1:
+        return models[0]
+    from dragoman.combine.ensemble import Ensemble
+
+    return Ensemble(models, names=[str(path) for path in paths])
 
 
 def load_with_shortlists(paths: Sequence[Path], aligner: Path | None) -> list[BaseTranslator]:
@@ -68,6 +78,9 @@ def load_with_shortlists(paths: Sequence[Path], aligner: Path | None) -> list[Ba
     models: list[BaseTranslator] = [load_translator(path) for path in paths]
     if aligner is None:
         return models
+    from dragoman.align.aligner import Aligner
+    from dragoman.combine.shortlist import ShortlistScorer
+
     loaded = Aligner.load(aligner)
     shortlisted: list[BaseTranslator] = []
     for path, model in zip(paths, models, strict=True):
@@ -80,6 +93,9 @@ def load_with_shortlists(paths: Sequence[Path], aligner: Path | None) -> list[Ba
 
 def _shortlist(aligner: Aligner, model: BaseTranslator, name: str, path: Path) -> Shortlist:
     """Return a shortlist from the direction of the aligner that covers more of the translator's source."""
+    from dragoman.align.unknown_words import MIN_COVERAGE
+    from dragoman.combine.shortlist import Shortlist
+
     vocabularies = model.source.vocab, model.target.vocab
     directions = (aligner.forward, aligner.backward)
     shortlists = [Shortlist.from_lexicon(direction.lexicon, *vocabularies) for direction in directions]
@@ -95,9 +111,13 @@ def _shortlist(aligner: Aligner, model: BaseTranslator, name: str, path: Path) -
 
 def load_unknown_replacer(model: BaseTranslator, lexicon: Path | None) -> UnknownReplacer:
     """Return rules that replace unknown words by source words or, with the lexicon of an aligner, translations."""
+    from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
+
     model.check_unknown_replacement()
     if lexicon is None:
         return UnknownReplacer()
+    from dragoman.align.aligner import Aligner
+
     loaded, coverage = Aligner.load(lexicon).best_lexicon_for(model.source.vocab)
     if coverage < MIN_COVERAGE:
         problem = f"--lexicon {lexicon}: knows {100 * coverage:.0f}% of the translator's source words"
