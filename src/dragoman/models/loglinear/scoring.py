@@ -258,14 +258,14 @@ def _remove_tail(work: Any, touched: int) -> None:
 @kernel
 def _log_normalizer(work: Any, touched: int, shift: float, total: float) -> float:
     """Return log sum_w exp(s_w): the sum of the head, corrected at the words that the tail touches."""
-    corrected = total
+    score, extra, mass, corrected = work.score, work.extra, work.mass, total
     for k in range(touched):
         w = work.touched[k]
-        corrected += math.exp(work.score[w] + work.extra[w] - shift) - work.mass[w]
+        corrected += math.exp(score[w] + extra[w] - shift) - mass[w]
     if total * MIN_REMAINDER < corrected < np.inf:
         return shift + math.log(corrected)
-    highest = (work.score + work.extra).max()
-    return highest + math.log(np.exp(work.score + work.extra - highest).sum())
+    highest = (score + extra).max()
+    return highest + math.log(np.exp(score + extra - highest).sum())
 
 
 @kernel
@@ -334,9 +334,9 @@ def gradients(weights: Any, groups: Any, target: Any, log_normalizer: Any, upstr
                     changed[count] = w
                     count += 1
             for i in range(groups.tail[t], groups.begin[t + 1]):
-                j = groups.feature[i]
+                j, gx = groups.feature[i], g * groups.value[i]
                 for pair in range(weights.begin[j], weights.begin[j + 1]):
-                    out.pairs[pair] += g * groups.value[i] * residual[weights.word[pair]]
+                    out.pairs[pair] += gx * residual[weights.word[pair]]
             _remove_tail(work, touched)
             scale += g * ratio
         base_scale += _add_head_gradients(weights, groups, head, work, dense, error, scale, out)
