@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 # Before anything imports torch or NumPy's libraries: two workers with two threads each would be in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -26,6 +27,14 @@ def pytest_configure(config: pytest.Config) -> None:
     workers would compile the same kernels at the same time, each for itself."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_wait_for_the_disk() -> Iterator[None]:
+    """Do not wait until files are on the disk; a test of its own checks the order of flushes and renames."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session")

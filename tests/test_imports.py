@@ -55,16 +55,22 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def syntax_tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
     """All nodes of a module except those that only type checkers read."""
-    for node in ast.iter_child_nodes(tree):
-        if not is_type_checking(node):
-            yield node
-            yield from runtime_nodes(node)
+    nodes = [tree]
+    while nodes:
+        children = [node for node in ast.iter_child_nodes(nodes.pop()) if not is_type_checking(node)]
+        yield from children
+        nodes += children
 
 
 def imported_modules(tree: ast.AST) -> Iterator[str]:

@@ -112,7 +112,7 @@ def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: A
     def watching(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
         if generator is not None:
             read.append(pairs)
-        return model(pairs, generator=generator).losses  # type: ignore[no-any-return]
+        return model.output.bias.sum() * torch.zeros(int(pairs.sizes.sum()))  # what it learns does not matter
 
     settings = {"batch_size": 0, "max_epochs": 60, "threads": 1, **settings}
     fit(model or made(pairs), pairs, objective=watching, learning_rate=1e-6, **settings)

@@ -80,7 +80,7 @@ def test_every_model_is_a_scorer(scorer: LanguageModel) -> None:
 
 @every_model
 def test_probabilities_sum_to_one_in_every_state(scorer: LanguageModel, training: Corpus, held_out: Corpus) -> None:
-    for state in walk(scorer, training) + walk(scorer, held_out):
+    for state in walk(scorer, training.select(np.arange(4))) + walk(scorer, held_out):
         log_probs = scorer.log_probs(state)
         assert log_probs.shape == (1, len(scorer.vocab))
         np.testing.assert_allclose(log_probs.exp().sum(dim=1), 1.0, **CLOSE)

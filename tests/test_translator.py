@@ -211,9 +211,8 @@ def test_selecting_sentences_commutes_with_advance(model: Any, selected: list[in
 
 
 @every_translator
-@pytest.mark.parametrize("beam", [1, 3])
-def test_hypotheses_do_not_depend_on_the_batch(model: Any, beam: int) -> None:
-    source = pairs_of(model).source
+def test_hypotheses_do_not_depend_on_the_batch(model: Any) -> None:
+    source, beam = pairs_of(model).source, 3
     together = beam_search(model, Batch.empty(len(source), source), beam, n_best=beam)
     for number, hypotheses in enumerate(together):
         single = source.select(np.array([number]))
