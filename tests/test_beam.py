@@ -16,9 +16,9 @@ from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END
 from dragoman.search.beam import beam_search, beam_search_corpus, greedy_search, top_k_words
 from dragoman.search.diagnosis import diagnose, force_decode
-from dragoman.search.graph_scorer import EXAMPLE_SCORER, GraphScorer
 from dragoman.search.hypothesis import Hypothesis, Lattice
 from dragoman.search.length import LengthHandling, LengthNormalization, LengthPrior, NoLengthHandling, WordPenalty
+from dragoman.search.scorers import EXAMPLE_SCORER, GraphScorer
 from toy_translator import SOURCES, ToyTranslator, source_of
 
 LENGTHS: list[LengthHandling] = [

@@ -16,7 +16,7 @@ from dragoman.core.scorer import Scorer, State, fold, log_prob, select_rows, sel
 from dragoman.data.batches import Batch
 from dragoman.data.vocabulary import END, START, UNK, Vocab
 from dragoman.search.beam import beam_search, beam_search_corpus, greedy_search
-from dragoman.search.graph_scorer import GraphScorer
+from dragoman.search.scorers import GraphScorer
 from toy_translator import SOURCES, ToyTranslator, source_of
 from zoo import model
 

@@ -231,7 +231,7 @@ class BaseTranslator(BaseScorer):
         """
         from dragoman.search.beam import beam_search_corpus
         from dragoman.search.length import default_max_words
-        from dragoman.search.prefix import PrefixConstrainedScorer
+        from dragoman.search.scorers import PrefixConstrainedScorer
 
         segmented = self.segment(lines, max_tokens)
         if unknown_replacer is not None:

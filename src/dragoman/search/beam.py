@@ -11,7 +11,7 @@ the length handling bounds their scores.
 Greedy search fails if the most probable prefix does not begin the most probable sentence:
 
 >>> import math
->>> from dragoman.search.graph_scorer import EXAMPLE_SCORER
+>>> from dragoman.search.scorers import EXAMPLE_SCORER
 >>> from dragoman.data.batches import Batch
 >>> [[hypothesis]] = greedy_search(EXAMPLE_SCORER, Batch.empty(1))
 >>> EXAMPLE_SCORER.text(hypothesis.ids), round(math.exp(hypothesis.log_prob), 2)
@@ -139,9 +139,6 @@ def beam_search_corpus(
         for number, best in zip(numbers, hypotheses, strict=True):
             results[number] = best
     return results
-
-
-# -- the search --------------------------------------------------------------------------------------------------------
 
 
 class _SearchTask(NamedTuple):
@@ -305,9 +302,6 @@ def _advance(scorer: Scorer, active: _ActiveHypotheses, beam: Continuations, con
     state = scorer.advance(state, beam.token[parent])
     coverage = None if active.coverage is None else active.coverage[rows]
     return _ActiveHypotheses(state, sentence, log_prob, parent, num_encoded_sentences, coverage)
-
-
-# -- results -----------------------------------------------------------------------------------------------------------
 
 
 class _CompletedHypotheses:

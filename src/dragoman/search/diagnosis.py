@@ -73,7 +73,7 @@ def diagnose(
     """Compare the hypothesis for each row with its reference, by the score that the search maximised.
 
     >>> from dragoman.search.beam import greedy_search
-    >>> from dragoman.search.graph_scorer import EXAMPLE_SCORER
+    >>> from dragoman.search.scorers import EXAMPLE_SCORER
     >>> [[hypothesis]] = greedy_search(EXAMPLE_SCORER, Batch.empty(1))
     >>> references = [EXAMPLE_SCORER.vocab.ids(text.split()) for text in ("a", "b", "b a")]
     >>> diagnoses = diagnose(EXAMPLE_SCORER, Batch.from_sentences(references), [hypothesis] * 3)

@@ -76,7 +76,7 @@ class Lattice:
     """A recorder for a beam search. After the search, it holds the nodes.
 
     >>> from dragoman.search.beam import beam_search
-    >>> from dragoman.search.graph_scorer import EXAMPLE_SCORER
+    >>> from dragoman.search.scorers import EXAMPLE_SCORER
     >>> from dragoman.data.batches import Batch
     >>> lattice = Lattice(max_pruned=1)
     >>> hypotheses = beam_search(EXAMPLE_SCORER, Batch.empty(1), beam_size=2, lattice=lattice)

@@ -52,8 +52,6 @@ def epoch_batches(
     Args:
         sizes: Predictions of each example.
         batch_size: 1 gives one example per batch (online training), 0 all examples in one batch.
-        seed: Random seed.
-        epoch: Number of the epoch.
         by_sentences: Count examples instead of predictions.
         pool: Sort the examples of this many batches together, so that those of a batch are similar; 0: no sorting.
         sort_keys: Keys for sorting; default: sizes.

@@ -210,7 +210,8 @@ def _evaluate(state: TrainState, task: TrainingTask) -> float | None:
     else:
         state.progress = state.progress.after_evaluation(dev_loss, task.config)
         if state.progress.best_update == state.progress.update:
-            state.best_parameters = _copy(state.average or dict(state.model.named_parameters()))
+            best = state.average or dict(state.model.named_parameters())
+            state.best_parameters = {name: tensor.detach().clone() for name, tensor in best.items()}
     reason = state.progress.finished or state.progress.limit_reached(task.config)
     if reason and task.dev is not None and state.progress.best_dev_loss is None:
         raise DivergedError("the loss of the dev text was never finite; lower --learning-rate")
@@ -250,9 +251,6 @@ def step_generator(seed: int, update: int, chunk: int, device: torch.device) -> 
     return Generator(device).manual_seed(int(state[0]) >> 1)
 
 
-# -- parameters --------------------------------------------------------------------------------------------------------
-
-
 def regularized_parameters(model: nn.Module) -> Mapping[str, Tensor]:
     """Return the parameters of L1 and L2 regularization: the model's choice, or all matrices."""
     if isinstance(model, RegularizedModel):
@@ -261,11 +259,7 @@ def regularized_parameters(model: nn.Module) -> Mapping[str, Tensor]:
 
 
 def copy_parameters(model: nn.Module) -> dict[str, Tensor]:
-    return _copy(dict(model.named_parameters()))
-
-
-def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
 def load_parameters(model: nn.Module, values: Mapping[str, Tensor]) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.optim import Adagrad, Adam, Optimizer
+from torch.optim import SGD, Adagrad, Adam, Optimizer
 
 from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
@@ -18,10 +17,8 @@ from dragoman.training.config import TrainingConfig
 
 # theta <- theta - eta * dl/dtheta, and its variants (tutorial, section "Learning Model Parameters").
 OPTIMIZERS: dict[str, Callable[[Sequence[Tensor], TrainingConfig], Optimizer]] = {
-    "sgd": lambda tensors, config: torch.optim.SGD(tensors, config.learning_rate, fused=True),
-    "momentum": lambda tensors, config: torch.optim.SGD(
-        tensors, config.learning_rate, momentum=config.momentum, fused=True
-    ),
+    "sgd": lambda tensors, config: SGD(tensors, config.learning_rate, fused=True),
+    "momentum": lambda tensors, config: SGD(tensors, config.learning_rate, config.momentum, fused=True),
     "adagrad": lambda tensors, config: Adagrad(
         tensors, config.learning_rate, fused=all(tensor.device.type == "cpu" for tensor in tensors)
     ),
