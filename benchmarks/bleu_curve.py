@@ -18,7 +18,7 @@ from dragoman import Translator, fit
 from dragoman.evaluation.translation_metrics import score_translations
 from dragoman.models.configs import size_preset
 from dragoman.report.tables import format_table
-from dragoman.training.config import TRANSLATOR, translator_preset
+from dragoman.training.config import TRANSLATOR
 from dragoman.training.fit import TrainingStarted
 from dragoman.training.loop import StepReport
 from variants import parse_settings, read_data
@@ -40,9 +40,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     arguments = parser.parse_args()
     data = read_data(arguments.data, arguments.langs.split("-"), arguments.units, aligned=False)
-    settings = {**size_preset(len(data.train)), **parse_settings(arguments.set)}
+    preset = size_preset(len(data.train))
+    settings = {**preset.model, **parse_settings(arguments.set)}
     model = Translator.create(data.train, data.source, data.target, seed=arguments.seed, **settings)
-    training = {**translator_preset(len(data.train)), **parse_settings(arguments.train), "seed": arguments.seed}
+    training = {**preset.training, **parse_settings(arguments.train), "seed": arguments.seed}
     rows: list[list[Any]] = []
 
     def measure_bleu(event: TrainingStarted | StepReport) -> None:

@@ -35,7 +35,7 @@ from dragoman.evaluation.translator import ReferenceData, evaluate_translator
 from dragoman.models.configs import size_preset
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.report.tables import format_table
-from dragoman.training.config import TRANSLATOR, translator_preset
+from dragoman.training.config import TRANSLATOR
 
 COVERAGE_PENALTY = "coverage_penalty"  # a setting of the search, not of the model
 TRUE_ALIGNMENT = "true_alignment"  # whether the attention is supervised by the true alignment
@@ -166,8 +166,9 @@ def train(
     name: str, changes: dict[str, Any], seed: int, data: Data, directory: Path, training: dict[str, Any]
 ) -> tuple[Translator, float]:
     """Return a translator and its minutes of training; it is loaded if it has been trained before."""
-    settings = {**size_preset(len(data.train)), **changes}
-    config = {**translator_preset(len(data.train)), **training, "seed": seed}
+    preset = size_preset(len(data.train))
+    settings = {**preset.model, **changes}
+    config = {**preset.training, **training, "seed": seed}
     output = directory / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
     if settings.get("symmetry"):
         pairs = BidirectionalCorpus(data.train.source, data.train.target, data.train.alignments)

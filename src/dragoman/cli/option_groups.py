@@ -7,13 +7,14 @@
         min_count: Annotated[int, option("--min-count N", "Words with a lower count become <unk>.", min=1)] = 1
 
     @with_option_groups
-    def train_feedforward(vocab: VocabOptions, training: TrainingConfig = FEED_FORWARD) -> None:
-        print(vocab.min_count, training.learning_rate)
+    def train_feedforward(vocab: VocabOptions, training_config: TrainingConfig = FEED_FORWARD) -> None:
+        print(vocab.min_count, training_config.learning_rate)
 
 The command line has one option for each field of a group. Groups may contain groups. A parameter whose type is a
 subclass of `Settings` gets one option for each field of the settings, with the field's docstring as help text; the
 parameter's default holds the defaults of its fields. A command with settings also has the option `--config FILE`: a
-YAML file with one section for each settings parameter. Options override the file, and the file overrides defaults.
+YAML file with one section for each settings parameter, whose name is the parameter's without `_config`. Options
+override the file, and the file overrides defaults.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def with_option_groups(function: Command, default_texts: Mapping[str, str] | Non
     """
     parameters = list(inspect.signature(function, eval_str=True).parameters.values())
     settings = [parameter for parameter in parameters if _is_a(parameter, BaseModel)]
-    sections = {parameter.name: list(_setting_options(parameter, default_texts or {})) for parameter in settings}
+    sections = {_section(parameter): list(_setting_options(parameter, default_texts or {})) for parameter in settings}
     flat = [field for parameter in parameters for field in _options_of(parameter)]
     if sections:
         text = f"Settings file in YAML with the sections {', '.join(sections)}; options override it."
@@ -200,7 +201,11 @@ def _setting_options(parameter: inspect.Parameter, default_texts: Mapping[str, s
             text = f"{text.partition(' Default:')[0]} Default: {default_texts[name]}."
         elif default is not None or not (field.is_required() or "Default:" in text):
             text = f"{text} Default: {format_value(default)}.".strip()
-        yield _SettingOption(name, parameter.name.capitalize(), field.annotation, text)
+        yield _SettingOption(name, _section(parameter).capitalize(), field.annotation, text)
+
+
+def _section(parameter: inspect.Parameter) -> str:
+    return parameter.name.removesuffix("_config")
 
 
 def _metavar(kind: object, name: str) -> str:
@@ -226,16 +231,15 @@ def _settings_values(
     from dragoman.core.settings import check_sections, read_settings, validate
 
     path = arguments[CONFIG]
-    kinds = {parameter.name: parameter.annotation for parameter in parameters if parameter.name in sections}
+    settings = {_section(parameter): parameter for parameter in parameters if _is_a(parameter, BaseModel)}
+    kinds = {section: parameter.annotation for section, parameter in settings.items()}
     read = read_settings(path) if isinstance(path, Path) else {}
     if {"kind", "format"} <= read.keys():  # the config.yaml of a model, which contains more than settings
         read = {name: value for name, value in read.items() if name in kinds}
     in_file = check_sections(read, kinds)
     values: dict[str, object] = {}
     given = GivenSettings()
-    for parameter in parameters:
-        if (name := parameter.name) not in sections:
-            continue
+    for name, parameter in settings.items():
         typed = {
             setting.name: setting.given(arguments[setting.name])
             for setting in sections[name]
@@ -244,6 +248,6 @@ def _settings_values(
         merged = in_file.get(name, {}) | typed
         source = read[name].origin if name in read else str(path or "command line")
         default = parameter.annotation if parameter.default is EMPTY else parameter.default
-        values[name] = validate(default, merged, source, name)
+        values[parameter.name] = validate(default, merged, source, name)
         given[name] = frozenset(merged)
     return values | {parameter.name: given for parameter in parameters if _is_a(parameter, GivenSettings)}

@@ -50,7 +50,7 @@ own.py for other commands.
 @with_option_groups
 def train_loglinear(
     options: GradientTrainingOptions,
-    model: LogLinearConfig,
+    model_config: LogLinearConfig,
     classes: Annotated[
         str | None,
         option(
@@ -63,14 +63,14 @@ def train_loglinear(
     features_from: Annotated[
         Path | None, option("--features-from FILE.py", "Python file that defines your own features.", panel="Model")
     ] = None,
-    training: TrainingConfig = LOG_LINEAR,
+    training_config: TrainingConfig = LOG_LINEAR,
 ) -> None:
     from dragoman.models.loglinear import features
 
     features.load_environment_features()
     if features_from is not None:
         features.load_feature_file(features_from)
-    atoms = features.distinct_atoms(features.parse_features(model.features))
+    atoms = features.distinct_atoms(features.parse_features(model_config.features))
     has_classes = any(atom.table == "class" for atom in atoms)
     if classes is not None and not has_classes:
         remedy = "add such a feature to --features, for example class1, or remove --classes"
@@ -80,12 +80,12 @@ def train_loglinear(
         from dragoman.models.loglinear.model import LogLinearModel
 
         word_classes = _word_classes(classes, data.corpus) if has_classes else None
-        created = LogLinearModel.create(data.corpus, model, unknown=data.unknown, classes=word_classes)
+        created = LogLinearModel.create(data.corpus, model_config, unknown=data.unknown, classes=word_classes)
         for note in created.notes:
             info(note)
         return created
 
-    train_with_gradients(options, create, training)
+    train_with_gradients(options, create, training_config)
     if features_from is not None:
         info(f"to use this model, set the file of its features: export DRAGOMAN_FEATURES={features_from}")
     suggest_command("explain", options.output, "the")

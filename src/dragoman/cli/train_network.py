@@ -24,9 +24,9 @@ InitialVectors = Annotated[
 @with_option_groups
 def train_feedforward(
     options: GradientTrainingOptions,
-    model: FeedForwardConfig,
+    model_config: FeedForwardConfig,
     word_vectors: InitialVectors = None,
-    training: TrainingConfig = FEED_FORWARD,
+    training_config: TrainingConfig = FEED_FORWARD,
 ) -> None:
     """Train a feed-forward neural network.
 
@@ -41,15 +41,15 @@ def train_feedforward(
     """
     from dragoman.models.feedforward import FeedForwardModel
 
-    _train(FeedForwardModel, options, model, training, word_vectors)
+    _train(FeedForwardModel, options, model_config, training_config, word_vectors)
 
 
 @with_option_groups
 def train_recurrent(
     options: GradientTrainingOptions,
-    model: RecurrentConfig,
+    model_config: RecurrentConfig,
     word_vectors: InitialVectors = None,
-    training: TrainingConfig = RECURRENT,
+    training_config: TrainingConfig = RECURRENT,
 ) -> None:
     """Train a recurrent neural network: RNN, LSTM or GRU.
 
@@ -64,14 +64,14 @@ def train_recurrent(
     """
     from dragoman.models.recurrent import RecurrentModel
 
-    _train(RecurrentModel, options, model, training, word_vectors)
+    _train(RecurrentModel, options, model_config, training_config, word_vectors)
 
 
 def _train(
     network: type[EmbeddingLanguageModel],
     options: GradientTrainingOptions,
-    settings: NetworkConfig,
-    training: TrainingConfig,
+    model_config: NetworkConfig,
+    training_config: TrainingConfig,
     word_vectors: str | None,
 ) -> None:
     from dragoman.data.word_vectors import read_word_vectors
@@ -81,6 +81,8 @@ def _train(
         if word_vectors is not None:
             vectors = read_word_vectors(word_vectors, set(vocab.tokens))
             info(f"{word_vectors}: has {len(vectors):,} of {len(vocab):,} words (including <s>, </s> and <unk>)")
-        return network.create(data.corpus, settings, unknown=data.unknown, seed=training.seed, vectors=vectors)
+        return network.create(
+            data.corpus, model_config, unknown=data.unknown, seed=training_config.seed, vectors=vectors
+        )
 
-    train_with_gradients(options, create, training)
+    train_with_gradients(options, create, training_config)

@@ -13,8 +13,8 @@ from dragoman.cli.messages import info, status, suggest_command, warn, warn_if_m
 from dragoman.cli.option_groups import GivenSettings, OptionGroup, option, with_option_groups
 from dragoman.cli.options import Force, Output, Src, SrcField, Tgt, TgtField
 from dragoman.core.errors import DataError
-from dragoman.models.configs import TranslatorConfig, size_preset
-from dragoman.training.config import TRANSLATOR, TrainingConfig, translator_preset
+from dragoman.models.configs import TranslatorConfig, size_preset, with_size_preset
+from dragoman.training.config import TRANSLATOR, TrainingConfig
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import ParallelCorpus
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from dragoman.models.translator import Translator
     from dragoman.models.two_way import TwoWayTranslator
 
-CHOSEN_BY_SIZE = (*size_preset(0), *translator_preset(0))  # the presets of the smallest texts have all settings
+CHOSEN_BY_SIZE = {
+    **size_preset(0).model,
+    **size_preset(0).training,
+}  # the preset of the smallest texts has all settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +125,8 @@ def train_translator(
     output: Output,
     tokenizers: TokenizerOptions,
     given: GivenSettings,
-    model: TranslatorConfig,
-    training: TrainingConfig = TRANSLATOR,
+    model_config: TranslatorConfig,
+    training_config: TrainingConfig = TRANSLATOR,
     force: Force = False,
 ) -> None:
     """Train a translator: an encoder-decoder with attention.
@@ -138,57 +141,63 @@ def train_translator(
       dragoman train translator --src train.de --tgt train.en --dev-src dev.de --dev-tgt dev.en -o de-en --minutes 20
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
     """
-    from dragoman.data.corpus import BidirectionalCorpus
     from dragoman.data.segmenters import token_name
-    from dragoman.experiments import translator_training as steps
+    from dragoman.models.translator_training import (
+        add_alignments,
+        check_translator_data,
+        create_translator,
+        describe_data,
+        model_directories,
+    )
 
     start_time = perf_counter()
     check_training_output(output, force=force)
     with status("reading"):
         lines, dev_lines = texts.read()
-        steps.check_translator_data(lines, model, given["model"])
+        check_translator_data(lines, model_config, given["model"])
         pairs, source, target = tokenizers.encode(lines)
-        pairs, translator = steps.create_translator(pairs, source, target, model, given["model"], training.seed)
-        dev = None if dev_lines is None else dev_lines.encode(translator.source, translator.target)
-    if dev is not None and dev_lines is not None:
-        warn_if_mostly_unknown(dev.source, dev_lines.name)
-        warn_if_mostly_unknown(dev.target, f"{texts.dev_tgt}")
-        if steps.looks_swapped(lines, dev_lines):
-            warn(f"{dev_lines.name}: has the words of the target language; are --dev-src and --dev-tgt swapped?")
-        if isinstance(pairs, BidirectionalCorpus):
-            dev = BidirectionalCorpus(dev.source, dev.target)
-    chosen_units = tokenizers.units == "auto" and tokenizers.vocab_from is None
-    for message in steps.describe_data(translator, pairs, chosen_units=chosen_units):
+        model_config, training_config = with_size_preset(len(pairs), model_config, training_config, given)
+        pairs, translator = create_translator(pairs, source, target, model_config, training_config.seed)
+    dev = None if dev_lines is None else _encode_dev(texts, lines, dev_lines, translator)
+    units_were_chosen = tokenizers.units == "auto" and tokenizers.vocab_from is None
+    for message in describe_data(translator, pairs, units_were_chosen=units_were_chosen):
         info(message)
     with status("aligning the training pairs"):
-        pairs = steps.add_alignments(pairs, translator, lines, texts.alignments)
-    preset = translator_preset(len(pairs))
-    training = training.model_copy(update={name: preset[name] for name in preset if name not in given["training"]})
+        pairs = add_alignments(pairs, translator, lines, texts.alignments)
     name = token_name(translator.target.segmenter)
-    result = fit_with_progress(translator, pairs, dev, training, output, force=force, token_name=name)
+    result = fit_with_progress(translator, pairs, dev, training_config, output, force=force, token_name=name)
     if dev is not None and not result.already_finished and result.progress.best_update == result.progress.update:
         info("the dev loss was still improving; train longer with --minutes or --max-epochs")
-    first = _report(translator, output, dev_lines, already_finished=result.already_finished)
+    trained = model_directories(output, translator)
+    if dev_lines is not None:
+        _report_dev_scores(trained, dev_lines, skip_scored=result.already_finished)
     info(f"{output}: {perf_counter() - start_time:,.1f} seconds in total")
-    suggest_command("translate", first)
-    suggest_command("evaluate", first, "--src", "FILE", "--ref", "FILE")
+    model_directory = next(iter(trained))
+    suggest_command("translate", model_directory)
+    suggest_command("evaluate", model_directory, "--src", "FILE", "--ref", "FILE")
 
 
-def _report(
-    translator: Translator | TwoWayTranslator, output: Path, dev: LinePairs | None, *, already_finished: bool
-) -> Path:
-    """Print scores of the dev text, for the translator or the two of both directions. Return the directory of the first."""
-    from dragoman.experiments.translator_training import score_on_dev
+def _encode_dev(
+    texts: TextOptions, lines: LinePairs, dev_lines: LinePairs, translator: Translator | TwoWayTranslator
+) -> ParallelCorpus:
+    """Encode the dev text, with warnings if it looks unlike the training text."""
+    from dragoman.data.corpus import BidirectionalCorpus
+    from dragoman.models.translator_training import looks_swapped
+
+    dev = dev_lines.encode(translator.source, translator.target)
+    warn_if_mostly_unknown(dev.source, dev_lines.name)
+    warn_if_mostly_unknown(dev.target, f"{texts.dev_tgt}")
+    if looks_swapped(lines, dev_lines):
+        warn(f"{dev_lines.name}: has the words of the target language; are --dev-src and --dev-tgt swapped?")
+    return BidirectionalCorpus(dev.source, dev.target) if translator.settings.symmetry else dev
+
+
+def _report_dev_scores(trained: dict[Path, Translator], dev: LinePairs, *, skip_scored: bool) -> None:
+    """Print scores of the dev text for a translator, or for two of opposite directions, by their directories."""
     from dragoman.io.model_card import has_scores
-    from dragoman.models.two_way import TwoWayTranslator
+    from dragoman.models.translator_training import score_on_dev
 
-    if isinstance(translator, TwoWayTranslator):
-        trained = [(output / name, member) for name, member in translator.translators.items()]
-    else:
-        trained = [(output, translator)]
-    if dev is not None:
-        for (path, model), lines in zip(trained, (dev, dev.reversed), strict=False):
-            if not (already_finished and has_scores(path)):
-                with status("translating the dev text"):
-                    info(score_on_dev(path, model, lines))
-    return trained[0][0]
+    for (path, model), lines in zip(trained.items(), (dev, dev.reversed), strict=False):
+        if not (skip_scored and has_scores(path)):
+            with status("translating the dev text"):
+                info(score_on_dev(path, model, lines))

@@ -23,7 +23,7 @@ from dragoman.models.recurrent import RecurrentModel
 from dragoman.models.translator import Translator
 from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.ngram.model import NgramModel
-from dragoman.training.config import FEED_FORWARD, LOG_LINEAR, RECURRENT, TRANSLATOR, translator_preset
+from dragoman.training.config import FEED_FORWARD, LOG_LINEAR, RECURRENT, TRANSLATOR
 
 if TYPE_CHECKING:
     from dragoman.experiments.corpus_data import CorpusSplit
@@ -261,7 +261,7 @@ def time_weights(is_parallel: bool, minutes: float) -> dict[str, float]:
 
 def sizes_within(pairs: int, minutes: float) -> Settings:
     """Return sizes that suit the number of pairs, but can be trained in the given time."""
-    suited, largest = size_preset(pairs), [sizes for minimum, sizes in SIZES_BY_MINUTES if minimum <= minutes][-1]
+    suited, largest = size_preset(pairs).model, [sizes for minimum, sizes in SIZES_BY_MINUTES if minimum <= minutes][-1]
     return {**suited, **{name: min(suited[name], size) for name, size in largest.items()}}
 
 
@@ -274,7 +274,7 @@ def train_corpus_translator(
     assert context.minutes is not None, "given by the time budget"
     config = TranslatorConfig(**{**sizes_within(len(train), context.minutes), **settings})
     model = Translator.create(train, *split.tokenizers, config, seed=context.seed + seed_offset)
-    preset = translator_preset(len(train))
+    preset = size_preset(len(train)).training
     batch_size = min(preset.get("batch_size", 900), CORPUS_TRAINING["batch_size"])
     training = {**preset, **CORPUS_TRAINING, "batch_size": batch_size}
     return train_model(context, model, (train, dev), TRANSLATOR, training)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from typing import Literal, Self
+from collections.abc import Collection, Mapping
+from typing import Literal, NamedTuple, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
 from dragoman.core.settings import Settings
+from dragoman.training.config import TrainingConfig
 
 TREE_ENCODERS = ("recursive", "tree-lstm")  # encoders that read trees
 PRIORS = ("position", "markov", "fertility", "coverage", "local")  # on attention
@@ -198,16 +199,44 @@ def inapplicable_setting(settings: TranslatorConfig, given: Collection[str]) -> 
     return next(((name, reason) for name, wrong, reason in rules if wrong), None)
 
 
-# Settings for up to this many training pairs: smaller networks and more dropout for fewer pairs.
-SIZE_PRESETS: dict[float, dict[str, float]] = {
-    3_000: {"embedding": 96, "hidden": 128, "readout": 96, "dropout": 0.4, "embedding_dropout": 0.2},
-    20_000: {"embedding": 192, "hidden": 256, "readout": 192, "dropout": 0.4, "embedding_dropout": 0.2},
-    100_000: {"embedding": 256, "hidden": 384, "readout": 256, "dropout": 0.3, "embedding_dropout": 0.2},
-    math.inf: {"embedding": 256, "hidden": 512, "readout": 256, "dropout": 0.2, "embedding_dropout": 0.1},
+class SizePreset(NamedTuple):
+    """Settings of a translator and its training that depend on the number of training pairs."""
+
+    model: dict[str, float]
+    training: dict[str, int]
+
+
+# For up to this many training pairs: fewer pairs need smaller networks, more dropout and more epochs.
+SIZE_PRESETS: dict[float, SizePreset] = {
+    3_000: SizePreset(
+        {"tied": True, "embedding": 96, "hidden": 128, "readout": 96, "dropout": 0.4, "embedding_dropout": 0.2},
+        {"max_epochs": 30, "batch_size": 200, "warmup": 50},
+    ),
+    20_000: SizePreset(
+        {"tied": True, "embedding": 192, "hidden": 256, "readout": 192, "dropout": 0.4, "embedding_dropout": 0.2},
+        {"max_epochs": 12, "batch_size": 400},
+    ),
+    100_000: SizePreset(
+        {"tied": True, "embedding": 256, "hidden": 384, "readout": 256, "dropout": 0.3, "embedding_dropout": 0.2},
+        {"max_epochs": 10},
+    ),
+    math.inf: SizePreset(
+        {"tied": True, "embedding": 256, "hidden": 512, "readout": 256, "dropout": 0.2, "embedding_dropout": 0.1},
+        {"max_epochs": 10, "batch_size": 1500},
+    ),
 }
 
 
-def size_preset(pairs: int) -> dict[str, float]:
+def size_preset(pairs: int) -> SizePreset:
     """Return settings for this many training pairs."""
-    preset = next(settings for limit, settings in SIZE_PRESETS.items() if pairs < limit)
-    return {"tied": True, **preset}
+    return next(preset for limit, preset in SIZE_PRESETS.items() if pairs < limit)
+
+
+def with_size_preset(
+    pairs: int, model: TranslatorConfig, training: TrainingConfig, given: Mapping[str, Collection[str]]
+) -> tuple[TranslatorConfig, TrainingConfig]:
+    """Return settings in which those that are not `given`, by section, are chosen by the number of training pairs."""
+    preset = size_preset(pairs)
+    sizes = {name: value for name, value in preset.model.items() if name not in given["model"]}
+    limits = {name: value for name, value in preset.training.items() if name not in given["training"]}
+    return model.model_copy(update=sizes), training.model_copy(update=limits)

@@ -94,14 +94,3 @@ RECURRENT = TrainingConfig(
     learning_rate=0.002, schedule="linear", decay=1.0, batch_size=1000, pool=50, clip=1.0, max_epochs=10
 )
 TRANSLATOR = validate(RECURRENT, {"warmup": 200, "batch_size": 900, "label_smoothing": 0.1, "patience": 5}, "preset")
-
-
-def translator_preset(pairs: int) -> dict[str, int]:
-    """Return the settings that depend on the number of training pairs: fewer pairs need more epochs."""
-    if pairs < 3_000:
-        return {"max_epochs": 30, "batch_size": 200, "warmup": 50}
-    if pairs < 20_000:
-        return {"max_epochs": 12, "batch_size": 400}
-    if pairs < 100_000:
-        return {"max_epochs": 10}
-    return {"max_epochs": 10, "batch_size": 1500}

@@ -1,4 +1,4 @@
-"""Steps of training a translator on texts: its data, its alignments, messages about both, and scores of the dev text."""
+"""What training a translator on texts needs: checks and descriptions of the data, alignments, dev scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
 from dragoman.evaluation.translation_metrics import score_translations
 from dragoman.io.model_card import CardScore
-from dragoman.models.configs import TranslatorConfig, inapplicable_setting, size_preset
+from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
 
@@ -27,16 +27,12 @@ def create_translator(
     source: Tokenizer,
     target: Tokenizer,
     settings: TranslatorConfig,
-    given: Collection[str],
     seed: int,
 ) -> tuple[ParallelCorpus, Translator | TwoWayTranslator]:
     """Return the training data and a translator with initial parameters.
 
-    Sizes that are not `given` are chosen by the number of pairs. With `symmetry`, two translators are trained together,
-    and the data has both directions.
+    With `symmetry`, two translators are trained together, and the data has both directions.
     """
-    chosen = {name: value for name, value in size_preset(len(pairs)).items() if name not in given}
-    settings = settings.model_copy(update=chosen)
     if not settings.symmetry:
         return pairs, Translator.create(pairs, source, target, settings, seed=seed)
     both = BidirectionalCorpus(pairs.source, pairs.target)
@@ -74,15 +70,14 @@ def add_alignments(
     return replace(pairs, alignments=word_links_to_tokens(gold, list(zip(source, target, strict=True)), str(path)))
 
 
-# -- messages ----------------------------------------------------------------------------------------------------------
-
-
-def describe_data(model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *, chosen_units: bool) -> Iterator[str]:
+def describe_data(
+    model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *, units_were_chosen: bool
+) -> Iterator[str]:
     """Yield lines about the size of the data and the model, and about problems of the data."""
     tokenizers = model.source, model.target
     kinds = " and ".join(f"{len(tokenizer.vocab):,} ({tokenizer.segmenter.spec})" for tokenizer in tokenizers)
     read, predicted = (int(text.sizes.sum()) for text in (pairs.source, pairs.target))
-    reason = "; --units was chosen for this text" if chosen_units else ""
+    reason = "; --units was chosen for this text" if units_were_chosen else ""
     yield f"{len(pairs):,} pairs, {read:,} and {predicted:,} tokens; vocabularies of {kinds}{reason}"
     if blank := int(((pairs.source.sizes == 1) != (pairs.target.sizes == 1)).sum()):
         yield f"{blank:,} pairs have one blank side; dragoman doctor lists them, and removes them with --fix"
@@ -101,6 +96,13 @@ def describe_data(model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *
         *([", ".join(extras)] if extras else []),
     ]
     yield f"{'two translators, one for each direction: ' if settings.symmetry else ''}{'; '.join(parts)}"
+
+
+def model_directories(output: Path, model: Translator | TwoWayTranslator) -> dict[Path, Translator]:
+    """Return the translators of a training run by their directories; the first is that from source to target."""
+    if isinstance(model, TwoWayTranslator):
+        return {output / name: translator for name, translator in model.translators.items()}
+    return {output: model}
 
 
 def looks_swapped(lines: LinePairs, dev: LinePairs) -> bool:
