@@ -265,7 +265,7 @@ def test_dev_lines_in_the_training_text() -> None:
     assert lines_with("overlap", documents) == [8] and lines_with("overlap-source", documents) == [2]
 
 
-def test_a_dev_text_unlike_the_training_text() -> None:
+def test_a_dev_text_that_differs_from_the_training_text() -> None:
     source, target = pairs()
     assert "unknown-words" in kinds(text_documents(source[:200], dev=target[:20]))
     capital = [f"{line.capitalize()} ." for line in source]

@@ -95,7 +95,7 @@ def test_the_gap_of_an_impossible_text_is_infinite() -> None:
 def test_impossible_sentences_are_rejected(name: str) -> None:
     wrong = np.log([0.5, 1.0])
     wrong[1] = -math.inf
-    with pytest.raises(DataError, match=r"^test\.en:2: impossible"):
+    with pytest.raises(DataError, match=r"^test\.en:2: has probability 0"):
         replace(TWO, source="test.en", **{name: wrong})
 
 
@@ -336,7 +336,7 @@ def test_edited_text_has_no_floor(good, lab, tmp_path, models):
     outcome = good("evaluate", *places, "--text", tmp_path / "test.en", "--json")
     assert "floor" not in outcome.out
     [warning] = [line for line in outcome.err.splitlines() if "wrong column" not in line]
-    assert warning.startswith(f"warning: no floor: {tmp_path / 'test.en'}:4: impossible")
+    assert warning.startswith(f"warning: no floor: {tmp_path / 'test.en'}:4: has probability 0")
     outcome = good("evaluate", *places, "--text", tmp_path / "test.en")
     assert "floor" not in outcome.out
 

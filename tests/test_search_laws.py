@@ -293,7 +293,7 @@ def test_warped_samples_depend_only_on_their_number_and_the_seed(scorer: Languag
 
 @pytest.mark.parametrize("cut", [{"top_k": 0}, {"top_k": -1}, *({"top_p": p} for p in (0.0, -0.1, 1.1, math.nan))])
 def test_invalid_top_k_and_top_p_are_refused(cut: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=next(iter(cut)).replace("_", "-")):
+    with pytest.raises(DataError, match=next(iter(cut))):
         sample(model(SORTS[0]), 1, **cut)
 
 

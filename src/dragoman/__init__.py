@@ -7,7 +7,8 @@
 'cat'
 
 The names here cover ordinary use. They are imported on first use, so that `import dragoman` is fast. Everything else is
-in the packages, such as `dragoman.search` and `dragoman.combine`.
+in the packages, such as `dragoman.search` and `dragoman.combine`. "The tutorial" is Neubig (2017), arXiv:1703.01619, whose
+equations docs/tutorial.md lists with their code.
 """
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than `dragoman --version` may

@@ -104,7 +104,7 @@ class Aligner:
     def save(self, path: str | Path, *, replace: bool = False, data: Mapping[str, object] | None = None) -> None:
         """Write a directory atomically. The lexicon file and the card are for people and are not read by `load`.
 
-        `data` is a description of the training text for the card, see `dragoman.data.fingerprint`.
+        `data` is a description of the training text for the card, see `ParallelCorpus.fingerprint`.
         """
         models = dict(zip(DIRECTIONS, (self.forward, self.backward), strict=True))
         arrays: dict[str, NDArray[np.generic]] = {}

@@ -47,7 +47,7 @@ class EMResult:
     starts: NDArray[np.int64]  # (|V_f| + 1,) where the word pairs of each source word begin
     probs: FloatArray  # (word pairs,) P(e | f)
     counts: FloatArray  # (word pairs,) expected counts of the last E step
-    previous_probs: FloatArray  # (word pairs,) P(e | f) before the last M step, by which `counts` were expected
+    previous_probs: FloatArray  # (word pairs,) P(e | f) before the last M step; `counts` are computed with them
     positions: PositionModel
 
 

@@ -24,12 +24,12 @@ CHANCE_WEIGHT = 0.1  # weight of chance in the explanation of each word: bounds 
 
 
 class WordAssociations(NamedTuple):
-    """Expected counts of Model 1, by which pairs of lines can be scored."""
+    """Expected counts of Model 1, to score pairs of lines with."""
 
     keys: NDArray[np.int64]  # (word pairs,) source * |V_e| + target, sorted
     starts: NDArray[np.int64]  # (|V_f| + 1,) where the pairs of each source word begin
     counts: NDArray[np.float64]  # (word pairs,) c(f, e)
-    previous_probs: NDArray[np.float64]  # (word pairs,) P(e | f) by which the counts were expected
+    previous_probs: NDArray[np.float64]  # (word pairs,) P(e | f) that the counts were computed with
     source_counts: NDArray[np.float64]  # (|V_f|,) c(f)
     target_counts: NDArray[np.float64]  # (|V_e|,) c(e)
 

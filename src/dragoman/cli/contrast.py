@@ -65,7 +65,7 @@ def contrast(
     for name, model in loaded.items():
         if (share := _unknown_share(model, pairs)) > MANY_UNKNOWN:
             unknown = f"{100 * share:.0f}% of the {LANGUAGES[language]} words are unknown to it"
-            warn(f"{name}: {unknown}; is it of other text?")
+            warn(f"{name}: {unknown}; was it trained on other text?")
     if write is not None:
         write_text(write, to_tsv(pairs))
         info(f"{write}: {len(pairs):,} minimal pairs")

@@ -56,7 +56,7 @@ def _describe(error: BaseException) -> tuple[str, int]:
             return "terminated", TERMINATED
         case DragomanError():
             return str(error), error.exit_code
-        case RuntimeError() if any(sign in str(error) for sign in OUT_OF_MEMORY):
+        case RuntimeError() if any(fragment in str(error) for fragment in OUT_OF_MEMORY):
             return "out of memory; reduce the batch size, beam size, model or input", FAILED
         case MemoryError():
             return "out of memory; use less text, a lower --order or --prune", FAILED

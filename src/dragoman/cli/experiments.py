@@ -62,7 +62,7 @@ Minutes = Annotated[
     option(
         "--minutes N",
         "With your own text: minutes for everything together (default 20). With the text of the lab: time limit of "
-        "each training by gradient descent (default: none).",
+        "each training run by gradient descent (default: none).",
     ),
 ]
 
@@ -89,10 +89,10 @@ def ladder(
     held out unless you give them. report.html is one page with all tables and figures; ladder.md has the same as
     Markdown. With --text: one language.
 
-    Without: on German and English of the lab (see dragoman lab), all models are compared with the exact floor of
-    perplexity and on minimal pairs, and translators with every encoder and every attention with the true alignment.
+    Without a text: German and English of the lab are used (see dragoman lab). All models are compared with the exact
+    floor of perplexity and on minimal pairs, and translators with every encoder and attention with the true alignment.
 
-    If it is stopped, the same command continues where it was.
+    If it is stopped, the same command resumes it.
 
     \b
     Example:

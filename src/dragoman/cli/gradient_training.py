@@ -47,7 +47,7 @@ def check_training_output(output: Path, *, force: bool) -> None:
 
 
 def train_with_gradients(options: GradientTrainingOptions, create: CreateModel, training: TrainingConfig) -> None:
-    """Read the texts, train and report. An interrupted training is resumed; a finished one is not changed."""
+    """Read the texts, train and report. An interrupted run is resumed; a finished one is not changed."""
     check_training_output(options.output, force=options.force)
     choices = _parse_choices(options.choose or ())
     data = options.read()

@@ -54,7 +54,7 @@ class ScoreOptions(OptionGroup):
         if self.raw and self.src is not None:
             raise DataError("--raw is for stupid-backoff, and --src for translators; remove one of them")
         if self.raw and (several or self.picture):
-            raise DataError("--raw: raw scores are no probabilities; give one model and no --picture")
+            raise DataError("--raw: raw scores are not probabilities; give one model and no --picture")
         if self.log10 and several and self.words:
             raise DataError("--log10: several models with --words are shown in bits; remove one of the options")
 

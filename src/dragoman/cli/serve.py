@@ -71,7 +71,7 @@ def serve(
     and more. http://127.0.0.1:5000/spec is the OpenAPI description. Models are loaded on first use.
 
     \b
-    Examples:
+    Example:
       dragoman serve de-en
       dragoman serve de-en=models/best kn5 lstm --port 8080
       dragoman serve de-en=one+two+three --lexicon aligner

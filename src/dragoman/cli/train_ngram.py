@@ -61,14 +61,14 @@ class NgramOptions(OptionGroup):
         ),
     ] = ""
 
-    def config(self, **others: object) -> NgramConfig:
+    def config(self, **overrides: object) -> NgramConfig:
         """Return the settings of the model."""
         from dragoman.core.settings import GivenValue, validate
         from dragoman.ngram.model import NgramConfig
 
         if self.smoothing == "whole-prefix" and self.order is not None:
             raise DataError(f"--order {self.order}: whole-prefix uses the whole sentence and has no order; remove it")
-        values = others | ({} if self.order is None else {"order": self.order})
+        values = overrides | ({} if self.order is None else {"order": self.order})
         values |= {
             "smoothing": self.smoothing,
             "coefficients": parse_numbers("--coefficients", self.coefficients, float, "0.05,0.5"),

@@ -189,7 +189,7 @@ def read_line_batches(
     if path == "-":
         chunks = split_stream(_stdin())
     elif Path(path).is_file() and not Path(path).stat().st_size:
-        chunks = []  # like empty standard input, and unlike a training text
+        chunks = []  # like empty standard input; a training text may not be empty
     else:
         chunks = [read_text(path, field).removesuffix(b"\n").split(b"\n")]
     return _batches(chunks, display_name(path), check or (lambda *line: None))

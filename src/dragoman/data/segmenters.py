@@ -265,7 +265,7 @@ def load_segmenter(spec: str, files: Mapping[str, bytes]) -> Segmenter:
     """Create a segmenter from its specification and saved files."""
     kind, size = parse_spec(spec)
     if kind == "auto":
-        raise DataError("units auto: there is no text here to choose by; name the units")
+        raise DataError("units auto: needs a text to choose from; name the units")
     if kind not in ALGORITHMS:
         return WordSegmenter() if kind == "word" else CharSegmenter()
     if MODEL_FILE not in files:

@@ -141,6 +141,6 @@ class LinePairs:
 
 
 def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str | None = None) -> LinePairs:
-    """Read two texts, which must have equally many lines."""
+    """Read two texts, which must have the same number of lines."""
     source = read_lines(src, src_field)
     return LinePairs(source, read_parallel_lines(tgt, len(source), src, tgt_field), src)

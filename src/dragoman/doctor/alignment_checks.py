@@ -266,6 +266,6 @@ def divergence_line(source: Sequence[str], target: Sequence[str]) -> int | None:
 
 
 def _change_point(straight: NDArray[np.float64], shifted: NDArray[np.float64]) -> int:
-    """The line from which on `shifted` has the higher scores in sum."""
+    """The line where the total score is highest if `shifted` is used from there on."""
     gains = np.concatenate([[0.0], np.cumsum(straight - shifted)])
     return int(np.argmax(gains))

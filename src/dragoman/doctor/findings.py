@@ -73,7 +73,7 @@ WARNINGS: KindTable = {
         DROP,
     ),
     "unknown-words": ("many unknown words in dev", "use the same language, case and tokenisation as in train"),
-    "dev-differs": ("dev written unlike train", "prepare both in the same way"),
+    "dev-differs": ("dev and train are written differently", "prepare both in the same way"),
 }
 NOTES: KindTable = {
     "odd-space": ("unusual spaces", "words are split at spaces and TABs only; --fix replaces them by spaces", REWRITE),
@@ -87,8 +87,11 @@ NOTES: KindTable = {
     "sorted": ("lines sorted by length", "shuffle before taking dev lines, test lines or a sample"),
     "placeholder": ("a literal <unk>", "it counts as an unknown word whose spelling has probability 1"),
     "markup": ("markup or escaped characters", "remove or unescape it unless it should be learned"),
-    "mixed-style": ("two conventions for the same", "use one of them in all texts"),
-    "odd-language": ("lines spelled unlike the rest", "check for other languages; remove lines that are wrong"),
+    "mixed-style": ("two conventions for the same thing", "use one of them in all texts"),
+    "odd-language": (
+        "lines spelled differently from the rest",
+        "check for other languages; remove lines that are wrong",
+    ),
     "duplicate-pair": ("repeated pairs", "--fix keeps the first of each; --keep-duplicates keeps all", DROP),
     "overlap-source": ("dev sources that are also training sources", "dev scores may be too good"),
 }

@@ -67,7 +67,7 @@ def _wrong_language_findings(documents: Sequence[Document], is_wrong: Sequence[N
 
 
 def check_text_language(document: Document) -> CheckResult:
-    """Find lines that are spelled unlike all others."""
+    """Find lines that are spelled differently from all others."""
     letters = document.letters
     if len(letters.codes) < MIN_TEXT_LETTERS:
         remark = f"not checked for lines in other languages: needs {MIN_TEXT_LETTERS:,} letters"

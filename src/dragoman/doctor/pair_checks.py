@@ -172,7 +172,7 @@ def unknown_shares(train: Document, dev: Document) -> tuple[float, float]:
 
 
 def dev_findings(train: Document, dev: Document) -> Iterator[Finding]:
-    """Report a dev side that is unlike its training side."""
+    """Report a dev side that differs in style from its training side."""
     name = train.name
     unknown_tokens, _ = unknown_shares(train, dev)
     if unknown_tokens > MAX_UNKNOWN_SHARE:

@@ -79,7 +79,7 @@ class TrueLogProbs:
     def __post_init__(self) -> None:
         impossible = np.flatnonzero(~(np.isfinite(self.log_probs_class) & np.isfinite(self.log_probs)))
         if len(impossible):
-            problem = "impossible by the distribution that the text is said to come from; give the text as it was drawn"
+            problem = "has probability 0 under the grammar; use the unmodified text"
             raise error_at_line(self.source, int(impossible[0]) + 1, problem)
 
     @property

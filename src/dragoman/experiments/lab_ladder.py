@@ -46,7 +46,7 @@ def run_lab_ladder(
         pairs: sentence pairs to train on.
         models: names of models, separated by commas; empty for all.
         seed: random seed of the text and of all models.
-        minutes: time limit of each training by gradient descent.
+        minutes: time limit of each training run by gradient descent.
     """
     names = select_models(models, [*LANGUAGE_MODELS, *LAB_TRANSLATORS])
     claim_directory(output, "ladder", RESUME)

@@ -36,7 +36,7 @@ class Experiment(ABC, Generic[DataT, ResultsT]):
     output: Path
     models: Path  # directory of the models
     seed: int
-    minutes: float | None = None  # time limit of each training by gradient descent
+    minutes: float | None = None  # time limit of each training run by gradient descent
     budget: TimeBudget | None = None  # decides how long each model is trained, instead of `minutes`
     start_again: bool = False  # train models again even if they exist
     callbacks: Callbacks = SILENT

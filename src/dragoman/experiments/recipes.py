@@ -229,12 +229,12 @@ DESCRIPTIONS = {
     SECOND: "the same with another random seed",
     ENSEMBLE: "two translators with attention together",
 }
-ENSEMBLE_MINUTES = 10.0  # of the experiment, from which on a second translator is trained for an ensemble
+ENSEMBLE_MINUTES = 10.0  # of the experiment; from 10 on, a second translator is trained for an ensemble
 # Shares of the time. Searching is the translation of test sentences.
 LANGUAGE_MODEL_WEIGHTS = {"log-linear-words": 0.8, "feed-forward": 1.2, "lstm": 2.2}
 TRANSLATOR_WEIGHTS = {PLAIN: 3.0, ATTENTION: 4.5, SECOND: 4.5}
 SEARCHING, SEARCHING_WEIGHT = "searching", 3.0
-# Larger translators learn more but need longer: (minutes of training from which on, sizes).
+# Larger translators learn more but need longer: (least minutes of training, sizes).
 SIZES_BY_MINUTES: tuple[tuple[float, dict[str, int]], ...] = (
     (0.0, {"embedding": 64, "hidden": 96, "readout": 64}),
     (0.75, {"embedding": 96, "hidden": 128, "readout": 96}),

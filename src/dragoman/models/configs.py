@@ -68,7 +68,7 @@ class RecurrentConfig(NetworkConfig):
     """Settings of a recurrent language model."""
 
     cell: Literal["rnn", "lstm-without-forget-gate", "lstm", "gru"] = "lstm"
-    """Recurrent cell: rnn is an Elman network, lstm has a forget gate, gru has the tutorial's equations."""
+    """Recurrent cell: rnn is an Elman network, lstm has a forget gate, gru resets h before its matrix (torch: after)."""
     layers: int = Field(default=1, ge=1, le=100)
     """Number of recurrent layers."""
     hidden: int = Field(default=200, ge=1)
@@ -104,8 +104,8 @@ class TranslatorConfig(NetworkConfig):
     attention: Literal["none", "dot", "bilinear", "mlp"] = "mlp"
     """Attention score; none: an encoder-decoder without attention."""
     cell: Literal["rnn", "lstm-without-forget-gate", "lstm", "gru"] = "lstm"
-    """Recurrent cell of decoder and encoder: rnn is an Elman network, lstm has a forget gate, gru has the tutorial's
-    equations."""
+    """Recurrent cell of decoder and encoder: rnn is an Elman network, lstm has a forget gate, gru resets h
+    before its matrix (torch: after)."""
     layers: int = Field(default=1, ge=1, le=100)
     """Number of recurrent layers of the decoder."""
     hidden: int = Field(default=256, ge=1)
@@ -206,7 +206,7 @@ class SizePreset(NamedTuple):
     training: dict[str, int]
 
 
-# For up to this many training pairs: fewer pairs need smaller networks, more dropout and more epochs.
+# For fewer than this many training pairs: fewer pairs need smaller networks, more dropout and more epochs.
 SIZE_PRESETS: dict[float, SizePreset] = {
     3_000: SizePreset(
         {"tied": True, "embedding": 96, "hidden": 128, "readout": 96, "dropout": 0.4, "embedding_dropout": 0.2},

@@ -50,7 +50,7 @@ class NeuralModel(nn.Module, Model):
     """A model that is a torch module.
 
     `state_dict()` is what is saved. A created or loaded model is in evaluation mode. Scorer methods never use dropout
-    and never compute gradients. A training loop of your own is the usual one:
+    and never compute gradients. A custom training loop is the usual one:
 
         model.train()
         optimizer = torch.optim.Adam(model.parameters())
@@ -81,7 +81,7 @@ class NeuralModel(nn.Module, Model):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def regularized_parameters(self) -> dict[str, nn.Parameter]:
-        """Return the parameters that L1 and L2 regularization applies to: all except biases."""
+        """Return the parameters that L1 and L2 regularization applies to: all matrices."""
         return {name: parameter for name, parameter in self.named_parameters() if parameter.dim() > 1}
 
     @contextmanager
@@ -241,9 +241,9 @@ class EmbeddingLanguageModel(NeuralLanguageModel):
         unknown: UnknownWordModel | None = None,
         seed: int = 1,
         vectors: WordVectors | None = None,
-        **others: object,
+        **overrides: object,
     ) -> Self:
-        """Create an untrained model of the words of a text. Other arguments are settings.
+        """Create an untrained model of the words of a text.
 
         Args:
             corpus: Text whose vocabulary and word frequencies are used.
@@ -251,8 +251,9 @@ class EmbeddingLanguageModel(NeuralLanguageModel):
             unknown: Model of unknown words; by default all are equally probable.
             seed: Random seed of the initial parameters.
             vectors: Initial vectors of words; other words have random ones.
+            **overrides: Single settings.
         """
-        settings = validate(settings or cls.config_class, others, "settings")
+        settings = validate(settings or cls.config_class, overrides, "settings")
         unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
         model = cls(corpus.vocab, unknown, settings, softmax_classes(corpus, settings))
         model.reset_parameters(Generator().manual_seed(seed))

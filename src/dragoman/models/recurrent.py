@@ -82,7 +82,7 @@ class RecurrentModel(EmbeddingLanguageModel):
             batch: Sentences, each read from the initial state; or a segment of a stream.
             carry: States after the segment before. Gradients do not flow into it (truncated back-propagation).
             generator: Generator of dropout, in training.
-            label_smoothing: Share of the label smoothing.
+            label_smoothing: Epsilon of label smoothing.
         """
         if isinstance(batch, Segment):
             states = carry or self.rnn.initial_states(batch.targets.shape[1])

@@ -161,7 +161,7 @@ class _Source(NamedTuple):
 
 
 class TranslateOptions(TypedDict, total=False):
-    """The keyword arguments of `BaseTranslator.translate` and `n_best`, which describes them."""
+    """Keyword arguments of `BaseTranslator.translate` and `n_best`. See `n_best` for what they mean."""
 
     length: str | LengthHandling
     coverage: float

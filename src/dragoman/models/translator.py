@@ -133,9 +133,9 @@ class Translator(NeuralModel, BaseTranslator):
         *,
         unknown: UnknownWordModel | None = None,
         seed: int = 1,
-        **others: object,
+        **overrides: object,
     ) -> Self:
-        """Create an untrained translator. Other arguments are settings.
+        """Create an untrained translator.
 
         Args:
             pairs: Sentence pairs whose vocabularies, lengths and word frequencies are used.
@@ -144,8 +144,9 @@ class Translator(NeuralModel, BaseTranslator):
             settings: Settings of the translator.
             unknown: Model of unknown words; by default all are equally probable.
             seed: Random seed of the initial parameters.
+            **overrides: Single settings.
         """
-        settings = validate(settings or TranslatorConfig, others, "settings")
+        settings = validate(settings or TranslatorConfig, overrides, "settings")
         text_format = TREE if settings.reads_trees else PLAIN_TEXT
         source = source or Tokenizer(WordSegmenter(), pairs.source.vocab, format=text_format)
         target = target or Tokenizer(WordSegmenter(), pairs.target.vocab)
@@ -207,7 +208,7 @@ class Translator(NeuralModel, BaseTranslator):
         Args:
             pairs: Sentence pairs, a selection of a `ParallelCorpus`.
             generator: Generator of dropout and hard attention, in training; by default torch's own.
-            label_smoothing: Share of the label smoothing.
+            label_smoothing: Epsilon of label smoothing.
         """
         if not len(pairs):
             return TranslatorOutput(self.embedding.weight.new_zeros(0))

@@ -70,10 +70,10 @@ class TwoWayTranslator(nn.Module):
         settings: TranslatorConfig | None = None,
         *,
         seed: int = 1,
-        **others: object,
+        **overrides: object,
     ) -> Self:
         """Create two untrained translators. See `Translator.create`."""
-        settings = validate(settings or TranslatorConfig, others, "settings")
+        settings = validate(settings or TranslatorConfig, overrides, "settings")
         if problem := inapplicable_setting(settings, ()):
             raise DataError(" ".join(problem))
         single = settings.model_copy(update={"symmetry": 0.0})

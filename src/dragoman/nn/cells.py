@@ -2,9 +2,8 @@
 
 A step goes from the state before a word to the state after it. The input part of its affine transforms,
 p = W_x x_t + b, is computed before, for all words at once where they are known. The recurrent part is added by
-callables (p, h) -> p + W_h h, so that the caller decides how matrices are multiplied: with gathered gradients in
-training, or with packed or quantised weights in search. The matrices of a cell's transforms (its gates) are stacked
-in the order of `Cell.gates`.
+callables (p, h) -> p + W_h h, so that the caller decides how matrices are multiplied, such as with gathered gradients
+in training. The matrices of a cell's transforms (its gates) are stacked in the order of `Cell.gates`.
 """
 
 from __future__ import annotations

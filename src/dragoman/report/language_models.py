@@ -294,6 +294,6 @@ def format_classes(clustering: BrownClustering) -> str:
     shared = (tokens - highest)[len(SPECIALS) :]
     chosen = np.sort(np.argsort(-shared, kind="stable")[:CLASSES_SHOWN]) + len(SPECIALS)
     members = {clustering.paths[number]: clustering.members[number] for number in chosen}
-    # The space after the bits prevents that they are aligned as numbers.
+    # With a space after them, bits are not aligned as numbers.
     rows = [[f"{path} ", len(words), " ".join(words[:WORDS_SHOWN])] for path, words in members.items()]
     return format_table(["bits ", "words", "most frequent words"], rows)

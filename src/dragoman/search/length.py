@@ -80,7 +80,7 @@ class WordPenalty:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.penalty):
-            raise DataError(f"a word penalty of {self.penalty}: it must be a finite number")
+            raise DataError(f"word penalty {self.penalty}: must be a finite number")
 
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
         return log_prob + self.penalty * words

@@ -122,13 +122,13 @@ def _check_options(
 ) -> tuple[Warp, int]:
     """Return the function that is applied to distributions, and the batch size."""
     if not 0 < temperature < float("inf"):
-        raise DataError(f"a temperature of {temperature}: it must be a finite number above 0")
+        raise DataError(f"temperature {temperature}: must be a finite number above 0")
     if top_k is not None and top_k < 1:
-        raise DataError(f"the {top_k} best words (top-k): it must be 1 or more")
+        raise DataError(f"top_k {top_k}: must be at least 1")
     if not 0 < top_p <= 1:
-        raise DataError(f"a mass of {top_p} (top-p): it must be above 0, and 1 at most")
+        raise DataError(f"top_p {top_p}: must be above 0 and at most 1")
     if seed < 0:
-        raise DataError(f"seed {seed}: it must be 0 or more")
+        raise DataError(f"seed {seed}: must be at least 0")
     warp = partial(warp_log_probs, temperature=temperature, top_k=top_k, top_p=top_p)
     return warp, batch_size or max(1, min(64, MAX_PROBABILITIES // len(scorer.vocab)))
 

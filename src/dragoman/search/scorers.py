@@ -51,7 +51,7 @@ class PrefixConstrainedScorer:
         token = self.prefix_ids[position : position + 1]
         column = token if ids is None else (ids == token).nonzero()[:, 0]
         if not len(column) or bool((log_probs[:, column] == -torch.inf).any()):
-            raise DataError(f"no sentence can begin so: {self.vocab.tokens[int(token)]!r} is impossible there")
+            raise DataError(f"prefix: {self.vocab.tokens[int(token)]!r} has probability 0 after the words before it")
         return log_probs[:, column], token
 
     def advance(self, state: State, words: Tensor) -> State:

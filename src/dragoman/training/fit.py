@@ -43,7 +43,7 @@ EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 @dataclass(frozen=True)
 class TrainingStarted:
-    """Reported when a training starts or is resumed."""
+    """Reported when training starts or is resumed."""
 
     progress: Progress
     parameters: int  # number of trained parameters
@@ -83,7 +83,7 @@ def fit(
     """Train a model in place. Other arguments are settings of `TrainingConfig`.
 
     Args:
-        model: A model of this package, or any torch module with an objective of your own.
+        model: A model of this package, or any torch module with a custom objective.
         data: Training data: a `Corpus`, a `ParallelCorpus`, or other `Examples`.
         dev: Data for evaluation and early stopping.
         config: Settings of training.
@@ -158,7 +158,7 @@ def _create_task(
     """
     carries = isinstance(model, LikelihoodModel) and model.carries
     if objective is not negative_log_likelihood and (carries or config.label_smoothing):
-        raise DataError("an objective of your own cannot be combined with carried states or label smoothing")
+        raise DataError("a custom objective cannot be combined with carried states or label smoothing")
     stateful: StatefulObjective
     if carries:
         stateful = stream_objective(model, config.label_smoothing)

@@ -82,7 +82,7 @@ class StepReport:
     predictions: int  # in the batch
     learning_rate: float
     gradient_norm: float  # before clipping
-    fraction_done: float  # of the training
+    fraction_done: float  # of training, before the step
     rolled_back: bool  # the loss was not finite, and the parameters are again the best ones
     evaluated: bool  # the model was evaluated, and kept if it was the best
     dev_loss: float | None  # of the evaluation, if there is a dev text
@@ -175,7 +175,7 @@ def _step(
 
 
 def _update_average(state: TrainState, config: TrainingConfig, batches: int) -> None:
-    """Near the end of the training, include the parameters in their average."""
+    """Near the end of training, include the parameters in their average."""
     if not config.average or state.progress.fraction_done(config, batches) < 1 - config.average:
         return
     number = state.progress.averaged_steps + 1
@@ -187,7 +187,7 @@ def _update_average(state: TrainState, config: TrainingConfig, batches: int) -> 
 
 
 def _roll_back(state: TrainState, config: TrainingConfig) -> None:
-    """Return to the best parameters, with half the learning rate and a new optimizer; only once per training."""
+    """Return to the best parameters, with half the learning rate and a new optimizer; only once per run."""
     if state.progress.rolled_back:
         where = f"at update {state.progress.update:,}, after one roll-back"
         raise DivergedError(f"the loss is not finite ({where}); lower --learning-rate")

@@ -53,7 +53,7 @@ def fit_best(
 ) -> list[Candidate]:
     """Train a model with every combination of settings and copy the best by the dev text to `output`.
 
-    Each candidate is trained in a directory of its own next to it, where a stopped training is resumed. Return the
+    Each candidate is trained in its own directory next to it, where a stopped training run is resumed. Return the
     candidates, the best first.
     """
     if dev is None:

@@ -27,7 +27,7 @@ class Progress:
     finished: str = ""  # the reason, once training has ended
 
     def fraction_done(self, config: TrainingConfig, batches: int) -> float:
-        """Return the fraction of the training that is done, by the nearest limit."""
+        """Return the fraction of the training run that is done, by the nearest limit."""
         fractions = [(self.epoch + self.batch / batches) / config.max_epochs]
         if config.max_updates is not None:
             fractions.append(self.update / config.max_updates)
@@ -36,7 +36,7 @@ class Progress:
         return max(fractions)
 
     def limit_reached(self, config: TrainingConfig) -> str:
-        """Return the limit that ends the training here, or an empty string."""
+        """Return the limit that ends training here, or an empty string."""
         if self.epoch >= config.max_epochs:
             return _count(config.max_epochs, "epoch")
         if config.max_updates is not None and self.update >= config.max_updates:

@@ -43,7 +43,7 @@ from dragoman.training.progress import Progress
 if TYPE_CHECKING:
     from dragoman.training.protocols import Arrays, StorableModel
 
-MACHINE_SETTINGS = ("threads", "device")  # settings of the machine rather than of the training
+MACHINE_SETTINGS = ("threads", "device")  # settings of the machine rather than of the training run
 LIMITS = ("max_epochs", "max_updates", "minutes", "patience")  # settings that may change when training is resumed
 PARAMETERS, BEST, OPTIMIZER, AVERAGE, CARRY = "parameters/", "best/", "optimizer/", "average/", "carry/"
 PROGRESS = "progress"
@@ -92,7 +92,7 @@ class TrainingDirectory:
             temporary.write_text("".join(line + "\n" for line in valid), encoding="utf-8")
 
     def _check_same_config(self) -> bool:
-        """Raise an error if the training in this directory has other settings. Return whether its limits differ."""
+        """Raise an error if the training run in this directory has other settings. Return whether its limits differ."""
         broken = DataError(f"{self.path}: broken training directory; start again with --force")
         try:
             old = yaml.safe_load((self.path / CONFIG_FILE).read_text(encoding="utf-8"))

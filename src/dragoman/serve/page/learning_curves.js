@@ -1,4 +1,4 @@
-// Learning curves: training and dev loss by update, redrawn while a training runs.
+// Learning curves: training and dev loss by update, redrawn during training.
 
 import { metrics, models, runs } from "./api.js";
 import { el, svg } from "./dom.js";
@@ -8,7 +8,7 @@ const WIDTH = 360;
 const HEIGHT = 190;
 const MARGIN = { left: 34, right: 10, top: 8, bottom: 34 };
 const INTERVAL = 5000; // milliseconds between updates
-const RECENT = 60; // seconds; a training with a later entry is shown as running
+const RECENT = 60; // seconds; a training run with a later entry is shown as running
 const NUM_TICKS = 4;
 const LINES = [
   { key: "train_loss", name: "training", style: "curve faint" },
@@ -31,7 +31,7 @@ export async function learningCurves() {
   }, INTERVAL);
   return [
     el("h2", {}, "Training"),
-    el("p", { class: "hint" }, "Loss in nats per token, by update. The curves are updated while a training runs."),
+    el("p", { class: "hint" }, "Loss in nats per token, by update. The curves are updated during training."),
     el("ul", { class: "legend" }, LINES.map(({ name, style }) => el("li", {}, el("span", { class: `swatch ${style}` }), name))),
     empty,
     figures,
