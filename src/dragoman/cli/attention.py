@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import argument, option
 from dragoman.cli.options import BeamSize, Length, Picture, Translators, check_picture, check_utf8_argument
-from dragoman.core.defaults import DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def attention(
     target: Annotated[str | None, option("--target TEXT", "Show the attention for this translation instead.")] = None,
     units: Annotated[bool, option("--units", "Show tokens of the model instead of words.")] = False,
     picture: Picture = None,
-    beam_size: BeamSize = 5,
+    beam_size: BeamSize = DEFAULT_BEAM_SIZE,
     length: Length = DEFAULT_LENGTH,
 ) -> None:
     """Draw the attention of a translator for one sentence.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparisonFiles(OptionGroup):
+class ComparisonFileOptions(OptionGroup):
     """Texts whose lines belong together, and the names of the systems."""
 
     panel = "Data"
@@ -66,7 +66,7 @@ class ComparisonFiles(OptionGroup):
 
 @with_option_groups
 def compare(
-    files: ComparisonFiles,
+    files: ComparisonFileOptions,
     tokenised: Annotated[
         bool | None,
         option(

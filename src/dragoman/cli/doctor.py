@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DoctorFiles(OptionGroup):
+class DoctorFileOptions(OptionGroup):
     """One text, or two parallel texts, with held-out texts."""
 
     panel = "Data"
@@ -68,7 +68,7 @@ class LimitOptions(OptionGroup):
 
 @with_option_groups
 def doctor(
-    files: DoctorFiles = DoctorFiles(),
+    files: DoctorFileOptions = DoctorFileOptions(),
     fix: Annotated[bool, option("--fix", "Write a cleaned copy to the directory of -o.")] = False,
     output: Annotated[Path | None, option("--output, -o DIR", "Directory to write, for --fix.")] = None,
     show: Annotated[int, option("--show N", "Number of places shown for each kind of finding.", min=0)] = 5,

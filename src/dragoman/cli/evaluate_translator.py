@@ -12,7 +12,7 @@ from dragoman.cli.messages import info, status, warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import (
     DEFAULT_SEARCH,
-    SearchArguments,
+    SearchOptions,
     SrcField,
     Threads,
     check_output_file,
@@ -40,7 +40,7 @@ class TranslatorEvaluationOptions(OptionGroup):
         str | None, option("--ref-field NAME", "Column or key of the references, for .tsv and .jsonl files.")
     ] = None
     ensemble: Annotated[bool, option("--ensemble", "Use several translators as an ensemble.")] = False
-    search: SearchArguments = DEFAULT_SEARCH
+    search: SearchOptions = DEFAULT_SEARCH
     tokenised: Annotated[
         bool | None,
         option(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from dragoman.cli.messages import warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup, argument, option
-from dragoman.core.defaults import DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ Length = Annotated[
 
 
 @dataclass(frozen=True)
-class SearchArguments(OptionGroup):
+class SearchOptions(OptionGroup):
     """How translations are searched for, and unknown words in them replaced."""
 
-    beam_size: BeamSize = 5
+    beam_size: BeamSize = DEFAULT_BEAM_SIZE
     length: Length = DEFAULT_LENGTH
     coverage_penalty: Annotated[
         float, option("--coverage-penalty X", "Penalty for source words that receive little attention.", min=0.0)
@@ -108,7 +108,7 @@ class SearchArguments(OptionGroup):
         return load_unknown_replacer(model, self.lexicon) if self.replaces_unknowns else None
 
 
-DEFAULT_SEARCH = SearchArguments()
+DEFAULT_SEARCH = SearchOptions()
 
 # -- checks and conversions --------------------------------------------------------------------------------------------
 

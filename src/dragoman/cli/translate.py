@@ -14,17 +14,17 @@ from dragoman.cli.option_groups import with_option_groups
 from dragoman.cli.options import Field, InputText, Threads, Translators, limited_threads
 from dragoman.cli.translate_options import (
     FusionOptions,
-    LineSearchOptions,
+    LineTranslatorOptions,
     OutputOptions,
-    SamplingArguments,
+    SamplingOptions,
     check_translate_options,
 )
 from dragoman.core.errors import DataError, error_at_line
 
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
-    from dragoman.models.line_translation import LineSampling, LineSearch
-    from dragoman.models.translation import BaseTranslator, TranslateOptions
+    from dragoman.models.line_translation import LineSampler, LineTranslator
+    from dragoman.models.translation import BaseTranslator, TranslateKwargs
 
 
 @with_option_groups
@@ -32,8 +32,8 @@ def translate(
     models: Translators,
     text: InputText = "-",
     field: Field = None,
-    line_search: LineSearchOptions = LineSearchOptions(),
-    sampling: SamplingArguments = SamplingArguments(),
+    search: LineTranslatorOptions = LineTranslatorOptions(),
+    sampling: SamplingOptions = SamplingOptions(),
     fusion: FusionOptions = FusionOptions(),
     output: OutputOptions = OutputOptions(),
     threads: Threads = None,
@@ -59,7 +59,6 @@ def translate(
     from dragoman.data.formats import read_line_batches
     from dragoman.models.line_translation import translate_all
 
-    search = line_search.search
     check_translate_options(models, search, sampling, output)
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
     with limited_threads(threads):
@@ -72,38 +71,37 @@ def translate(
         model.length_handling(search.length)  # raises an error before the first line is read
         if search.replaces_unknowns or search.coverage_penalty or output.alignments is not None:
             check_attention(model, models[0])
-        translator = _line_translator(model, line_search, sampling, output)
+        translator = _line_translator(model, search, sampling, output)
         if text == "-" and at_terminal:
             info("type a sentence and press Enter; Ctrl-D ends")
-        batches = read_line_batches(text, field, _line_check(translator, line_search.max_units))
+        batches = read_line_batches(text, field, _line_check(translator, search.max_units))
         with ExitStack() as files:
             writers = list(_writers(translator, models[0], output, files))
             translate_all(translator, batches, writers, info, explain_unknowns=output.explain_unknowns)
 
 
 def _line_translator(
-    model: BaseTranslator, line_search: LineSearchOptions, sampling: SamplingArguments, output: OutputOptions
-) -> LineSearch | LineSampling:
-    from dragoman.models.line_translation import LineSampling, LineSearch
+    model: BaseTranslator, search: LineTranslatorOptions, sampling: SamplingOptions, output: OutputOptions
+) -> LineTranslator | LineSampler:
+    from dragoman.models.line_translation import LineSampler, LineTranslator
 
     if sampling.sample is not None:
         seed, temperature = sampling.seed, sampling.temperature
         seed, temperature = 1 if seed is None else seed, 1.0 if temperature is None else temperature
-        return LineSampling(model, sampling.sample, seed, temperature)
-    search = line_search.search
-    how: TranslateOptions = {
+        return LineSampler(model, sampling.sample, seed, temperature)
+    search_kwargs: TranslateKwargs = {
         "length": search.length,
         "coverage": search.coverage_penalty,
         "unknown_replacer": search.load_unknown_replacer(model),
     }
     n_best, has_lattice = output.n_best or 1, output.lattice is not None
-    return LineSearch(model, n_best, search.beam_size, line_search.max_units, how, has_lattice)
+    return LineTranslator(model, n_best, search.beam_size, search.max_units, search_kwargs, has_lattice)
 
 
-def _line_check(translator: LineSearch | LineSampling, max_tokens: int) -> Callable[[str, str, int], None] | None:
+def _line_check(translator: LineTranslator | LineSampler, max_tokens: int) -> Callable[[str, str, int], None] | None:
     """Return a function that raises an error for a line that cannot be translated."""
     from dragoman.data.tokenizer import TREE
-    from dragoman.models.line_translation import LineSearch, check_tree
+    from dragoman.models.line_translation import LineTranslator, check_tree
 
     model, remedy = translator.model, "split it, or allow more with --max-units"
 
@@ -113,18 +111,18 @@ def _line_check(translator: LineSearch | LineSampling, max_tokens: int) -> Calla
 
     if model.source.format == TREE:
         return partial(check_tree, max_words=max_tokens, remedy=remedy)
-    return None if isinstance(translator, LineSearch) else check_length
+    return None if isinstance(translator, LineTranslator) else check_length
 
 
 def _writers(
-    translator: LineSearch | LineSampling, path: Path, output: OutputOptions, files: ExitStack
+    translator: LineTranslator | LineSampler, path: Path, output: OutputOptions, files: ExitStack
 ) -> Iterator[TranslationWriter]:
     from dragoman.data.tokenizer import TREE
     from dragoman.io import output_formats as formats
-    from dragoman.models.line_translation import LineSampling
+    from dragoman.models.line_translation import LineSampler
 
     model = translator.model
-    is_list = output.n_best is not None or (isinstance(translator, LineSampling) and translator.samples > 1)
+    is_list = output.n_best is not None or (isinstance(translator, LineSampler) and translator.samples > 1)
     attention = partial(model.attention_matrix, tokens=model.source.segmenter.kind == "char")
     create = partial(Path.open, mode="w", encoding="utf-8", newline="\n")
     if output.as_json:

@@ -7,23 +7,22 @@ from pathlib import Path
 from typing import Annotated
 
 from dragoman.cli.option_groups import OptionGroup, option
-from dragoman.cli.options import DEFAULT_SEARCH, SearchArguments, check_output_file
+from dragoman.cli.options import SearchOptions, check_output_file
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import DataError
 
 
 @dataclass(frozen=True)
-class LineSearchOptions(OptionGroup):
+class LineTranslatorOptions(SearchOptions):
     panel = "Search"
 
-    search: SearchArguments = DEFAULT_SEARCH
     max_units: Annotated[int, option("--max-units N", "Split lines that have more tokens than this.", min=1)] = (
         MAX_TOKENS
     )
 
 
 @dataclass(frozen=True)
-class SamplingArguments(OptionGroup):
+class SamplingOptions(OptionGroup):
     panel = "Sampling"
 
     sample: Annotated[
@@ -92,7 +91,7 @@ class FusionOptions(OptionGroup):
 
 
 def check_translate_options(
-    models: list[Path], search: SearchArguments, sampling: SamplingArguments, output: OutputOptions
+    models: list[Path], search: LineTranslatorOptions, sampling: SamplingOptions, output: OutputOptions
 ) -> None:
     for path in models:
         if path.is_file():
@@ -102,7 +101,7 @@ def check_translate_options(
     if output.explain_unknowns and not search.replaces_unknowns:
         raise DataError("--explain-unknowns: no words are replaced; add --replace-unknowns or --lexicon DIR")
     if sampling.sample is None:
-        if sampling != SamplingArguments():
+        if sampling != SamplingOptions():
             raise DataError("--seed and --temperature are for sampling; add --sample N")
         return
     if output.n_best is not None:
@@ -111,6 +110,6 @@ def check_translate_options(
         raise DataError("--sample prints samples as they are; remove --replace-unknowns and --lexicon")
     if output.lattice is not None:
         raise DataError("--lattice records a search, and --sample does not search; remove one of them")
-    if search != SearchArguments(shortlist=search.shortlist):
+    if search != LineTranslatorOptions(shortlist=search.shortlist, max_units=search.max_units):
         names = "--beam-size, --length and --coverage-penalty"
         raise DataError(f"{names} are for searching, and --sample does not search; remove them")

@@ -21,7 +21,7 @@ from dragoman.data.scanner import ScannedText, check_lines, scan
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
 
-class EncodeOptions(TypedDict, total=False):
+class EncodeKwargs(TypedDict, total=False):
     """How a corpus uses or builds a vocabulary (see `Corpus.read`)."""
 
     min_count: int
@@ -55,7 +55,7 @@ class Corpus:
 
     @classmethod
     def read(
-        cls, path: str | Path, vocab: Vocab | None = None, *, field: str | None = None, **options: Unpack[EncodeOptions]
+        cls, path: str | Path, vocab: Vocab | None = None, *, field: str | None = None, **options: Unpack[EncodeKwargs]
     ) -> Corpus:
         """Read plain text, gzip, TSV or JSONL (`-` is standard input).
 
@@ -75,7 +75,7 @@ class Corpus:
         vocab: Vocab | None = None,
         *,
         source: str = "sentences",
-        **options: Unpack[EncodeOptions],
+        **options: Unpack[EncodeKwargs],
     ) -> Corpus:
         """Build from strings (split at spaces and TABs) or lists of tokens. Error messages name `source`."""
         lines = [line if isinstance(line, str) else _join_tokens(line) for line in sentences]
@@ -295,7 +295,7 @@ class ParallelCorpus:
         *,
         source_field: str | None = None,
         target_field: str | None = None,
-        **options: Unpack[EncodeOptions],
+        **options: Unpack[EncodeKwargs],
     ) -> ParallelCorpus:
         """Read two files aligned line by line, or one TSV or JSONL file given twice with its two fields."""
         source_corpus, target_corpus = (

@@ -19,7 +19,7 @@ from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 PLAIN, TREE = "text", "tree"  # formats of a source text
 
 
-class TokenizerTrainingOptions(TypedDict, total=False):
+class TokenizerTrainingKwargs(TypedDict, total=False):
     """Keyword arguments of `Tokenizer.train_and_encode`."""
 
     min_count: int | None
@@ -44,7 +44,7 @@ class Tokenizer:
 
     @classmethod
     def train(
-        cls, segmenter: str | Segmenter, lines: Sequence[str], **options: Unpack[TokenizerTrainingOptions]
+        cls, segmenter: str | Segmenter, lines: Sequence[str], **options: Unpack[TokenizerTrainingKwargs]
     ) -> Tokenizer:
         """Train a segmenter and build a vocabulary from a text. Arguments are those of `train_and_encode`."""
         return cls.train_and_encode(segmenter, lines, **options)[0]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dragoman.core.errors import error_at_line
 from dragoman.core.kernels import kernel
 from dragoman.core.types import Json
-from dragoman.data.corpus import Corpus, EncodeOptions, arrays_checksum
+from dragoman.data.corpus import Corpus, EncodeKwargs, arrays_checksum
 from dragoman.data.formats import display_name, read_text
 from dragoman.data.ranges import concatenate_ranges, offsets_of, select_ranges
 from dragoman.data.vocabulary import END, SPECIALS, Vocab
@@ -112,7 +112,7 @@ class Treebank(Corpus):
 
     @classmethod
     def read(
-        cls, path: str | Path, vocab: Vocab | None = None, *, field: str | None = None, **options: Unpack[EncodeOptions]
+        cls, path: str | Path, vocab: Vocab | None = None, *, field: str | None = None, **options: Unpack[EncodeKwargs]
     ) -> Treebank:
         """Read one bracketed tree per line from a file. Arguments are those of `Corpus.read`."""
         lines = read_text(path, field).decode().removesuffix("\n").split("\n")
@@ -125,7 +125,7 @@ class Treebank(Corpus):
         vocab: Vocab | None = None,
         *,
         source: str = "trees",
-        **options: Unpack[EncodeOptions],
+        **options: Unpack[EncodeKwargs],
     ) -> Treebank:
         """Build from strings with one tree each. Error messages name `source` and the line."""
         trees = [parse_tree(line, source, number) for number, line in enumerate(lines, 1)]

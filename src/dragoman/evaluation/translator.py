@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.defaults import DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.core.errors import DataError, error_at_line
 from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.formats import read_utf8
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from dragoman.search.diagnosis import ErrorKind
     from dragoman.search.length import LengthHandling
 
-DEFAULT_BEAM = 5
 CONDITIONAL_COLUMN = 2  # the column of log P(E | F) in the lab's .logprob files
 ERROR_KINDS: tuple[ErrorKind, ...] = ("none", "search", "model")  # see `dragoman.search.diagnosis`
 
@@ -178,7 +177,7 @@ def evaluate_translator(
     model: BaseTranslator,
     lines: Sequence[str],
     reference_data: ReferenceData | Sequence[str],
-    beam_size: int = DEFAULT_BEAM,
+    beam_size: int = DEFAULT_BEAM_SIZE,
     *,
     length: str | LengthHandling = DEFAULT_LENGTH,
     coverage: float = 0.0,

@@ -11,11 +11,11 @@ from dragoman.align.aligner import Aligner
 from dragoman.align.lexicon import Lexicon
 from dragoman.align.unknown_words import UnknownReplacer
 from dragoman.combine.ensemble import Ensemble
-from dragoman.core.defaults import DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.translation_metrics import TranslationScores
-from dragoman.evaluation.translator import DEFAULT_BEAM, ReferenceData
+from dragoman.evaluation.translator import ReferenceData
 from dragoman.experiments import recipes
 from dragoman.experiments.corpus_data import CorpusFiles, CorpusNames, CorpusPart, CorpusSplit, split_corpus
 from dragoman.experiments.pipeline import RESUME, Experiment, ExperimentReport, check_settings, claim_directory
@@ -222,7 +222,7 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
         """Return scores with other beams and length handling, beside the two that are measured already."""
         variants = [
             SearchVariant(1, DEFAULT_LENGTH, rung.greedy),
-            SearchVariant(DEFAULT_BEAM, DEFAULT_LENGTH, rung.evaluation.scores),
+            SearchVariant(DEFAULT_BEAM_SIZE, DEFAULT_LENGTH, rung.evaluation.scores),
         ]
         for beam, length in OTHER_SEARCHES:
             with self.callbacks.status(f"translating with a beam of {beam}, length {length}"):

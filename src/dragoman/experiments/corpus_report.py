@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from dragoman.core.defaults import DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.translation_metrics import FEW_SENTENCES
-from dragoman.evaluation.translator import DEFAULT_BEAM
 from dragoman.experiments import recipes
 from dragoman.experiments.corpus_data import SOURCE, TARGET, CorpusSplit, ThreeCorpora
 from dragoman.experiments.corpus_ladder import (
@@ -53,7 +52,7 @@ def corpus_report(experiment: CorpusExperiment, split: CorpusSplit, results: Cor
         "minutes": f"{budget.minutes:g}",
         "split": split,
         "names": names,
-        "beam": DEFAULT_BEAM,
+        "beam": DEFAULT_BEAM_SIZE,
         "results": results,
         "languages": [_language_facts(name, *corpora) for name, corpora in languages.items()],
         **_language_model_facts(results.language_models, split.target_words[2]),

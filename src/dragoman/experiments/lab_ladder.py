@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from dragoman.evaluation.translator import DEFAULT_BEAM
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE
 from dragoman.experiments.lab import LabData, LabExperiment
 from dragoman.experiments.pipeline import RESUME, ExperimentReport, SuggestedCommand, check_settings, claim_directory
 from dragoman.experiments.recipes import LAB_TRANSLATORS, LANGUAGE_MODELS, MAX_LAB_PAIRS
@@ -78,7 +78,9 @@ class LabLadder(LabExperiment):
         if results.translators:
             parts |= _translator_parts(results, data, figures, min(MAX_LAB_PAIRS, pairs))
             values["translators"] = [rung.as_dict() for rung in results.translators]
-        sections = render_document("lab_ladder.txt.j2", parts, results=results, window=NGRAM_WINDOW, beam=DEFAULT_BEAM)
+        sections = render_document(
+            "lab_ladder.txt.j2", parts, results=results, window=NGRAM_WINDOW, beam=DEFAULT_BEAM_SIZE
+        )
         commands = suggested_commands(self.output, results)
         return ExperimentReport("The ladder", sections, figures.files, commands, values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, overload
 
-from dragoman.core.defaults import DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import Likelihood, likelihood
@@ -26,7 +26,7 @@ def evaluate(
     text: Iterable[str],
     references: Iterable[str],
     *,
-    beam_size: int = 5,
+    beam_size: int = DEFAULT_BEAM_SIZE,
     length: str = DEFAULT_LENGTH,
     tokenised: bool | None = None,
 ) -> TranslatorEvaluation: ...
@@ -37,7 +37,7 @@ def evaluate(
     text: Corpus | Iterable[str],
     references: Iterable[str] | None = None,
     *,
-    beam_size: int = 5,
+    beam_size: int = DEFAULT_BEAM_SIZE,
     length: str = DEFAULT_LENGTH,
     tokenised: bool | None = None,
 ) -> Likelihood | TranslatorEvaluation:

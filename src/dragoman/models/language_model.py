@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dragoman.data.batches import Batch
-    from dragoman.search.sampling import SamplingOptions
+    from dragoman.search.sampling import SamplingKwargs
 
 MAX_SAMPLE_WORDS = 200
 
@@ -104,7 +104,7 @@ class LanguageModel(Model):
         *,
         prefix: str = "",
         max_words: int = MAX_SAMPLE_WORDS,
-        **options: Unpack[SamplingOptions],
+        **options: Unpack[SamplingKwargs],
     ) -> list[str]:
         """Sample n sentences; the same seed gives the same sentences. For the options, see `iter_samples`."""
         return list(self.iter_samples(n, seed, prefix=prefix, max_words=max_words, **options))
@@ -116,7 +116,7 @@ class LanguageModel(Model):
         *,
         prefix: str = "",
         max_words: int = MAX_SAMPLE_WORDS,
-        **options: Unpack[SamplingOptions],
+        **options: Unpack[SamplingKwargs],
     ) -> Iterator[str]:
         """Yield sampled sentences that begin with the prefix.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dragoman.core.defaults import MAX_TOKENS
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, MAX_TOKENS
 from dragoman.core.errors import error_at_line
 from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.formats import NumberedLine
@@ -18,39 +18,39 @@ from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import parse_tree
 from dragoman.data.vocabulary import UNK
 from dragoman.io.output_formats import TranslatedLine
-from dragoman.models.translation import EMPTY_TRANSLATION, BaseTranslator, SegmentedLine, TranslateOptions
+from dragoman.models.translation import EMPTY_TRANSLATION, BaseTranslator, SegmentedLine, TranslateKwargs
 
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
 
 
 @dataclass(frozen=True)
-class LineSearch:
+class LineTranslator:
     """Translates lines by beam search."""
 
     model: BaseTranslator
     n_best: int = 1
-    beam_size: int = 5
+    beam_size: int = DEFAULT_BEAM_SIZE
     max_tokens: int = MAX_TOKENS
-    options: TranslateOptions = field(default_factory=TranslateOptions)
+    search: TranslateKwargs = field(default_factory=TranslateKwargs)
     with_lattice: bool = False  # record each search, one line at a time
 
     def translate(self, lines: Sequence[NumberedLine], segmented: Sequence[SegmentedLine]) -> list[TranslatedLine]:
         from dragoman.search.hypothesis import Lattice
 
         if not self.with_lattice:
-            n_best = self.model.n_best(segmented, self.n_best, self.beam_size, **self.options)
+            n_best = self.model.n_best(segmented, self.n_best, self.beam_size, **self.search)
             return [TranslatedLine(*line, translations) for line, translations in zip(lines, n_best, strict=True)]
         translated = []
         for line, tokens in zip(lines, segmented, strict=True):
-            options: TranslateOptions = {**self.options, "lattice": (lattice := Lattice())}
-            [translations] = self.model.n_best([tokens], self.n_best, self.beam_size, **options)
+            search: TranslateKwargs = {**self.search, "lattice": (lattice := Lattice())}
+            [translations] = self.model.n_best([tokens], self.n_best, self.beam_size, **search)
             translated.append(TranslatedLine(*line, translations, () if tokens.is_split else lattice.nodes))
         return translated
 
 
 @dataclass(frozen=True)
-class LineSampling:
+class LineSampler:
     """Samples translations of lines. Those of a line depend on the seed and its number only."""
 
     model: BaseTranslator
@@ -71,7 +71,7 @@ class LineSampling:
 
 
 def translate_all(
-    translator: LineSearch | LineSampling,
+    translator: LineTranslator | LineSampler,
     batches: Iterable[Sequence[NumberedLine]],
     writers: Sequence[TranslationWriter],
     info: Callable[[str], None],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.defaults import DEFAULT_LENGTH, MAX_TOKENS
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.corpus import Corpus
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dragoman.search.diagnosis import ErrorKind
     from dragoman.search.hypothesis import Hypothesis, Lattice
     from dragoman.search.length import LengthHandling, LengthPrior, MaxWords
-    from dragoman.search.sampling import SamplingOptions
+    from dragoman.search.sampling import SamplingKwargs
 
 PAIRS_PER_BATCH = 64  # in forced decoding
 END_TOKEN = SPECIALS[END]
@@ -160,7 +160,7 @@ class _Source(NamedTuple):
     tokens: list[Tokens]
 
 
-class TranslateOptions(TypedDict, total=False):
+class TranslateKwargs(TypedDict, total=False):
     """Keyword arguments of `BaseTranslator.translate` and `n_best`. See `n_best` for what they mean."""
 
     length: str | LengthHandling
@@ -196,7 +196,10 @@ class BaseTranslator(BaseScorer):
     # -- translating ---------------------------------------------------------------------------------------------------
 
     def translate(
-        self, lines: str | Iterable[str | SegmentedLine], beam_size: int = 5, **options: Unpack[TranslateOptions]
+        self,
+        lines: str | Iterable[str | SegmentedLine],
+        beam_size: int = DEFAULT_BEAM_SIZE,
+        **options: Unpack[TranslateKwargs],
     ) -> list[Translation]:
         """Return the best translation of each line. For the options, see `n_best`."""
         return [best[0] for best in self.n_best(lines, 1, beam_size, **options)]
@@ -205,7 +208,7 @@ class BaseTranslator(BaseScorer):
         self,
         lines: str | Iterable[str | SegmentedLine],
         n: int = 1,
-        beam_size: int = 5,
+        beam_size: int = DEFAULT_BEAM_SIZE,
         *,
         length: str | LengthHandling = DEFAULT_LENGTH,
         coverage: float = 0.0,
@@ -230,8 +233,6 @@ class BaseTranslator(BaseScorer):
             lattice, on_step: see `dragoman.search.beam_search`.
         """
         from dragoman.search.beam import beam_search_corpus
-        from dragoman.search.length import default_max_words
-        from dragoman.search.scorers import PrefixConstrainedScorer
 
         segmented = self.segment(lines, max_tokens)
         if unknown_replacer is not None:
@@ -239,10 +240,7 @@ class BaseTranslator(BaseScorer):
         source = self._encode_lines([SegmentedLine(line.text, (chunk,)) for line in segmented for chunk in line.chunks])
         scorer: Scorer = self
         if prefix:
-            prefix_ids = self._prefix_ids(prefix, segmented)
-            scorer = PrefixConstrainedScorer(scorer, prefix_ids)
-            if max_words is None:
-                max_words = lambda source_words: default_max_words(source_words) + len(prefix_ids)  # noqa: E731
+            scorer, max_words = self._constrain_to_prefix(prefix, segmented, max_words)
         hypotheses = beam_search_corpus(
             scorer,
             source.corpus,
@@ -273,7 +271,7 @@ class BaseTranslator(BaseScorer):
         seed: int = 0,
         *,
         max_words: MaxWords = None,
-        **options: Unpack[SamplingOptions],
+        **options: Unpack[SamplingKwargs],
     ) -> list[list[Translation]]:
         """Sample n translations of each line from P(E | F). Samples of a blank line are blank.
 
@@ -357,7 +355,7 @@ class BaseTranslator(BaseScorer):
         """Return given translations as ids, log P of their tokens, and log P of the spellings of unknown ones."""
         from dragoman.evaluation.likelihood import pair_log_probs, unknown_log_probs
 
-        target = Corpus.from_sentences(self.target.segmenter.segment_all(references), self.target.vocab)
+        target = self.target.encode(references)
         log_probs = pair_log_probs(self, self._encode_lines(lines).corpus, target)
         return target, log_probs, unknown_log_probs(self, target)
 
@@ -488,7 +486,13 @@ class BaseTranslator(BaseScorer):
             target = Corpus.from_sentences(tokens, self.target.vocab)
             yield Batch.from_sentences(target, source.corpus), source.tokens, tokens
 
-    def _prefix_ids(self, prefix: str | Sequence[str], lines: Sequence[SegmentedLine]) -> list[int]:
+    def _constrain_to_prefix(
+        self, prefix: str | Sequence[str], lines: Sequence[SegmentedLine], max_words: MaxWords
+    ) -> tuple[Scorer, MaxWords]:
+        """Return a scorer of translations that begin with the prefix, and their maximum length."""
+        from dragoman.search.length import default_max_words
+        from dragoman.search.scorers import PrefixConstrainedScorer
+
         if any(line.is_split for line in lines):
             raise DataError("a line is too long to be translated at once, so a prefix cannot be used; split the line")
         tokens = self.target.segmenter.segment(prefix) if isinstance(prefix, str) else prefix
@@ -496,7 +500,8 @@ class BaseTranslator(BaseScorer):
         for token, number in zip(tokens, ids, strict=True):
             if number == UNK and token != SPECIALS[UNK]:
                 raise DataError(f"the translator has no token {token[:50]!r} for the prefix")
-        return ids
+        scorer = PrefixConstrainedScorer(self, ids)
+        return scorer, (lambda sizes: default_max_words(sizes) + len(ids)) if max_words is None else max_words
 
     def _to_translation(
         self, hypothesis: Hypothesis, source_tokens: Sequence[str], tokens: Sequence[str] | None = None

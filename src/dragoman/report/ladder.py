@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE
 from dragoman.core.errors import is_installed
 from dragoman.evaluation.lab_reference import distance_label
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
-from dragoman.evaluation.translator import DEFAULT_BEAM
 from dragoman.experiments.results import ACCURACY_COLUMNS, AttentionExample, LanguageModelRung, TranslatorRung
 from dragoman.report.charts import (
     ACCURACY_NOTE,
@@ -27,7 +27,7 @@ ABOVE_FLOOR = "nats above the floor"
 DISTANCE_PHENOMENA = ("agreement", "reflexive")  # that are shown by distance
 PERPLEXITY_COLUMNS = ("perplexity", "by class", ABOVE_FLOOR, "seconds", "MB")
 SCORE_COLUMNS = (
-    *("perplexity", "by class", ABOVE_FLOOR, f"BLEU, beam {DEFAULT_BEAM}", "greedy", "length", "alignment error"),
+    *("perplexity", "by class", ABOVE_FLOOR, f"BLEU, beam {DEFAULT_BEAM_SIZE}", "greedy", "length", "alignment error"),
     *("parameters", "seconds"),
 )
 OVERVIEW_COLUMNS = ("model", "predicts", "perplexity", "its floor", "BLEU", "seconds")

@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Scorer, State, candidate_log_probs, select_rows, select_sentences
 from dragoman.data.batches import Batch
@@ -51,7 +52,7 @@ TOP_K_BLOCK = 64  # columns whose maximum is computed first
 DROP_MEMORY_SHARE = 1 / 8  # when this share of the sentences in memory is done, their memory is dropped
 
 
-class SearchOptions(TypedDict, total=False):
+class BeamSearchKwargs(TypedDict, total=False):
     """The keyword arguments of `beam_search`."""
 
     length: LengthHandling
@@ -61,7 +62,7 @@ class SearchOptions(TypedDict, total=False):
 
 
 def greedy_search(
-    scorer: Scorer, batch: Batch, *, max_words: MaxWords = None, **options: Unpack[SearchOptions]
+    scorer: Scorer, batch: Batch, *, max_words: MaxWords = None, **options: Unpack[BeamSearchKwargs]
 ) -> list[list[Hypothesis]]:
     """Take the most probable token in each step: a beam search with a beam of size one."""
     return beam_search(scorer, batch, beam_size=1, max_words=max_words, **options)
@@ -71,7 +72,7 @@ def greedy_search(
 def beam_search(
     scorer: Scorer,
     batch: Batch,
-    beam_size: int = 5,
+    beam_size: int = DEFAULT_BEAM_SIZE,
     n_best: int = 1,
     *,
     length: LengthHandling = NoLengthHandling(),
@@ -115,11 +116,11 @@ def beam_search_corpus(
     scorer: Scorer,
     source: Corpus,
     *,
-    beam_size: int = 5,
+    beam_size: int = DEFAULT_BEAM_SIZE,
     n_best: int = 1,
     max_words: MaxWords = None,
     active_hypotheses: int = ACTIVE_HYPOTHESES,
-    **options: Unpack[SearchOptions],
+    **options: Unpack[BeamSearchKwargs],
 ) -> list[list[Hypothesis]]:
     """Return the n best translations of each sentence of a corpus. For the options, see `beam_search`.
 

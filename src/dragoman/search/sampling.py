@@ -23,7 +23,7 @@ MASS_TOLERANCE = 1e-12  # relative rounding error of a sum of probabilities
 Warp = Callable[[Tensor], Tensor]  # from the model's distributions to those that are sampled from.  # (rows, |V|) each
 
 
-class SamplingOptions(TypedDict, total=False):
+class SamplingKwargs(TypedDict, total=False):
     """Options of sampling. Each token is sampled from the model's distribution after `warp_log_probs`."""
 
     temperature: float
@@ -39,7 +39,7 @@ def sample(
     *,
     prefix: Sequence[int] = (),
     max_words: int = DEFAULT_MAX_WORDS,
-    **options: Unpack[SamplingOptions],
+    **options: Unpack[SamplingKwargs],
 ) -> list[Hypothesis]:
     """Sample n sentences, see `iter_samples`.
 
@@ -58,7 +58,7 @@ def iter_samples(
     *,
     prefix: Sequence[int] = (),
     max_words: int = DEFAULT_MAX_WORDS,
-    **options: Unpack[SamplingOptions],
+    **options: Unpack[SamplingKwargs],
 ) -> Iterator[Hypothesis]:
     """Yield n samples E ~ P(E), token by token (ancestral sampling), all with the same prefix.
 
@@ -87,7 +87,7 @@ def sample_translations(
     seed: int = 0,
     *,
     max_words: MaxWords = None,
-    **options: Unpack[SamplingOptions],
+    **options: Unpack[SamplingKwargs],
 ) -> list[list[Hypothesis]]:
     """Sample n translations E ~ P(E | F) of each sentence F. See also `iter_samples`.
 

@@ -20,13 +20,13 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, ValidationError
 
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE
 from dragoman.data.language_id import LANGUAGE_NAMES
 from dragoman.serve.errors import ERROR_RESPONSES, UNAVAILABLE, ApiError
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import MarkedUpText, SearchOptions, join_sentences, parse_markup
+from dragoman.serve.text_pipeline import MarkedUpText, TranslationOptions, join_sentences, parse_markup
 
 AUTO = "auto"
-BEAM = 5
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FIELDS = 1_000
 MAX_HEADER = 1_000  # characters of a header in a multipart form; the parser is slow on long ones
@@ -223,7 +223,8 @@ async def _translate_from(
     if source == request.target and any(source in pair for pair in service.registry.by_languages):
         return [[text] for text in texts]
     entry = service.translator_for(source, request.target)
-    options = SearchOptions(1 + request.alternatives, min(max(BEAM, 1 + request.alternatives), service.limits.beam))
+    n = 1 + request.alternatives
+    options = TranslationOptions(n, min(max(DEFAULT_BEAM_SIZE, n), service.limits.beam))
     is_html = request.format == "html"
     marked_up = [parse_markup(text) if is_html else MarkedUpText([text], ["", ""]) for text in texts]
     parts = [part for text in marked_up for part in text.texts]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from dragoman.core.defaults import DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.search.hypothesis import Fate
 from dragoman.serve import RequestLimits
 
@@ -21,7 +21,7 @@ Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
 
 MODEL = Field(description="name of a model, see /v1/models", examples=["de-en"])
 SENTENCE = Field(description="one sentence of plain text", examples=["Ein Hund bellt."])
-BEAM = Field(default=5, description="beam size, from 1 to the limit")
+BEAM = Field(default=DEFAULT_BEAM_SIZE, description="beam size, from 1 to the limit")
 LENGTH_HANDLING = Field(
     default=DEFAULT_LENGTH, description="none, norm, prior or penalty:X", examples=["norm", "penalty:0.5"]
 )

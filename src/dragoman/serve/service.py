@@ -15,7 +15,7 @@ from dragoman.serve import RequestLimits
 from dragoman.serve.batch_queue import BatchQueue, CheckNeeded
 from dragoman.serve.errors import ApiError, shorten
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
-from dragoman.serve.text_pipeline import SearchOptions, TextPipeline, TranslatedSentence
+from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions
 
 
 class Service:
@@ -39,7 +39,7 @@ class Service:
         self._identifier: tuple[set[LanguagePair], LanguageIdentifier] | None = None  # and the languages it is for
 
     async def translate(
-        self, entry: ModelEntry, texts: Sequence[str], options: SearchOptions
+        self, entry: ModelEntry, texts: Sequence[str], options: TranslationOptions
     ) -> list[list[TranslatedSentence]]:
         """Return the sentences of each text with their n best translations.
 

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from dragoman.align.unknown_words import COPIED, UnknownReplacer
-from dragoman.core.defaults import DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
 from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.tokenizer import TREE, Tokenizer
@@ -31,11 +31,11 @@ class TranslatedSentence:
     detokenized: list[str] = field(default_factory=list)  # the translations as plain text
 
 
-class SearchOptions(NamedTuple):
+class TranslationOptions(NamedTuple):
     """Options of a translation, see `BaseTranslator.n_best`."""
 
     n: int = 1
-    beam_size: int = 5
+    beam_size: int = DEFAULT_BEAM_SIZE
     length: str = DEFAULT_LENGTH
     coverage: float = 0.0
     prefix: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class TextPipeline:
         return [TranslatedSentence(sentence, gap, self.tokenize(sentence)) for sentence, gap in split_sentences(text)]
 
     def translate(
-        self, sentences: Sequence[TranslatedSentence], options: SearchOptions, on_step: Callable[[], None]
+        self, sentences: Sequence[TranslatedSentence], options: TranslationOptions, on_step: Callable[[], None]
     ) -> list[TranslatedSentence]:
         """Return the sentences with their n best translations. `on_step` is called at every step of the search."""
         lines = [sentence.tokenized for sentence in sentences]

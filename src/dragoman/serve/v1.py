@@ -23,7 +23,7 @@ from dragoman.serve import schemas
 from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError, shorten
 from dragoman.serve.registry import ModelEntry
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import SearchOptions, TextPipeline, TranslatedSentence, join_sentences
+from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, join_sentences
 
 MAX_ATTENTION_WEIGHTS = 1_000_000  # in one response
 MAX_METRICS = 1_000  # entries of each kind in one response
@@ -57,7 +57,7 @@ def _add_translator_routes(router: APIRouter, service: Service) -> None:
         service.check_beam(body.beam, body.n)
         if body.prefix:
             await service.queue.run(lambda: _check_prefix(service.pipeline(entry), body))
-        options = SearchOptions(body.n, body.beam, body.length, body.coverage, tuple(body.prefix))
+        options = TranslationOptions(body.n, body.beam, body.length, body.coverage, tuple(body.prefix))
         texts = await service.translate(entry, body.texts, options)
         return await asyncio.to_thread(lambda: schemas.TranslationsResponse(texts=_describe_texts(texts)))
 
