@@ -42,9 +42,6 @@ def _encode(models: Mapping[str, RecurrentModel], text: str, field: str | None) 
     return corpora
 
 
-# -- cells -------------------------------------------------------------------------------------------------------------
-
-
 def inspect_cells(
     model: options.Model,
     text: options.Text = "-",
@@ -130,9 +127,6 @@ def _draw_cells(values: Activations, names: Mapping[int, str], word: str | None,
     info(f"{path}: the values in {len(fitting)} of {len(values.words):,} sentences")
 
 
-# -- saliency ----------------------------------------------------------------------------------------------------------
-
-
 def inspect_saliency(
     model: options.Model,
     sentence: Annotated[str, argument("SENTENCE", "A sentence, in quotes.")],
@@ -200,9 +194,6 @@ def _format_row(result: Saliency, row: int) -> str:
     return format_table(
         ["word", "gradient", ""], [(word, f"{norm:.4f}", "█" * round(scale * norm)) for word, norm in pairs]
     )
-
-
-# -- gradients ---------------------------------------------------------------------------------------------------------
 
 
 def inspect_gradients(

@@ -114,9 +114,6 @@ def _parameter(name: str, annotation: object, default: object = None) -> inspect
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-# -- groups of options -------------------------------------------------------------------------------------------------
-
-
 def _options_of(parameter: inspect.Parameter, panel: str | None = None) -> Iterator[inspect.Parameter]:
     """Yield the options of a parameter: itself, or those of its group."""
     if _is_a(parameter, OptionGroup):
@@ -152,9 +149,6 @@ def _group_fields(group: inspect.Parameter) -> list[inspect.Parameter]:
     return [
         _parameter(name, kinds[name], EMPTY if default is MISSING else default) for name, default in defaults.items()
     ]
-
-
-# -- settings ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", int, float)
 
-# -- texts -------------------------------------------------------------------------------------------------------------
-
 SENTENCES = "one sentence per line: plain, .gz, .tsv or .jsonl"
 Text = Annotated[str, option("--text FILE", f"Text, {SENTENCES}; - is standard input.", show_default=False)]
 InputText = Annotated[str, option("--text FILE", f"Text, {SENTENCES}. Default: standard input.", show_default=False)]
@@ -43,8 +41,6 @@ SrcField = Annotated[str | None, option("--src-field NAME", "Column or key of th
 TgtField = Annotated[str | None, option("--tgt-field NAME", "Column or key of the target, for .tsv and .jsonl files.")]
 Prefix = Annotated[str, argument("PREFIX", "The beginning of the sentence.")]
 
-# -- models and files --------------------------------------------------------------------------------------------------
-
 Model = Annotated[Path, argument("DIR", "A model directory.")]
 Models = Annotated[list[Path], argument("DIR...", "Model directories.")]
 Translators = Annotated[list[Path], argument("DIR...", "A translator; several are used as an ensemble.")]
@@ -55,8 +51,6 @@ Picture = Annotated[Path | None, option("--picture FILE", "Also draw a figure: .
 Json = Annotated[bool, option("--json", "Print one JSON object; infinite and undefined values are null.")]
 Seed = Annotated[int, option("--seed N", "Random seed.")]
 Threads = Annotated[int | None, option("--threads N", "Number of threads. Default: all cores.", min=1)]
-
-# -- translating -------------------------------------------------------------------------------------------------------
 
 BeamSize = Annotated[int, option("--beam-size N", "Hypotheses kept in each step; 1 is greedy search.", min=1)]
 Length = Annotated[
@@ -109,8 +103,6 @@ class SearchOptions(OptionGroup):
 
 
 DEFAULT_SEARCH = SearchOptions()
-
-# -- checks and conversions --------------------------------------------------------------------------------------------
 
 
 def parse_numbers(name: str, text: str, kind: Callable[[str], N], example: str) -> tuple[N, ...]:

@@ -56,9 +56,6 @@ class WordAlignments:
         return WordAlignments(offsets, self.source[positions], self.target[positions])
 
 
-# -- tokens and words ------------------------------------------------------------------------------------------------
-
-
 def append_end(word_indices: Sequence[int]) -> list[int]:
     """Append the index of `</s>`, which counts as a word of its own.
 

@@ -126,9 +126,6 @@ def mutual_information(corpus: Corpus, class_of: NDArray[np.int32]) -> float:
     return float((joint[observed] * np.log(joint[observed] / independent[observed])).sum())
 
 
-# -- the steps -----------------------------------------------------------------------------------------------------
-
-
 def _ranked_words(corpus: Corpus, classes: int) -> NDArray[np.int64]:
     """Return the words of the text, the most frequent first, or raise an error if it cannot be clustered."""
     if corpus.num_tokens > MAX_TOKENS:

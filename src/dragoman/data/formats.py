@@ -20,9 +20,6 @@ READ_SIZE = 1 << 20  # bytes read from standard input at once, at most
 MAX_BATCH_LINES = 256
 
 
-# -- whole texts -------------------------------------------------------------------------------------------------------
-
-
 def read_text(path: str | Path, field: str | None = None) -> bytes:
     """Read a text as valid UTF-8, one sentence per line.
 
@@ -162,9 +159,6 @@ def _jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
     if "\0" in value:
         raise error_at_line(source, number, f"{field!r} contains a NUL character; remove it")
     return encoded.replace(b"\r\n", b" ").replace(b"\n", b" ")
-
-
-# -- lines in batches, from standard input as soon as they arrive ------------------------------------------------------
 
 
 class NumberedLine(NamedTuple):

@@ -178,9 +178,6 @@ def _log_probs(
     return result
 
 
-# -- which language ------------------------------------------------------------------------------------------------
-
-
 class LanguageGuess(NamedTuple):
     language: str
     confidence: float  # posterior probability in percent
@@ -230,8 +227,6 @@ class LanguageIdentifier:
         ]
         return sorted(guesses, key=lambda guess: -guess.confidence)
 
-
-# -- English names of languages by their ISO 639-1 codes ---------------------------------------------------------------
 
 _NAMES_BY_CODE = """
 aa Afar|ab Abkhazian|ae Avestan|af Afrikaans|ak Akan|am Amharic|an Aragonese|ar Arabic|as Assamese|av Avaric|ay Aymara

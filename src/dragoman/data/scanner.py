@@ -82,9 +82,6 @@ def _concatenate(chunks: Sequence[ScannedText]) -> ScannedText:
     return ScannedText(list(index), counts, np.concatenate(tokens), np.concatenate(offsets))
 
 
-# -- single lines ------------------------------------------------------------------------------------------------------
-
-
 def split_words(line: str) -> list[str]:
     """Split a line at spaces and TABs only. A trailing carriage return is ignored.
 
@@ -108,9 +105,6 @@ def check_lines(lines: Iterable[str]) -> list[str]:
     return lines
 
 
-# -- small texts -------------------------------------------------------------------------------------------------------
-
-
 def _split_chunk(text: bytes) -> ScannedText:
     """Scan with Python's own functions."""
     text = text.removesuffix(b"\n")
@@ -132,9 +126,6 @@ def _split_chunk(text: bytes) -> ScannedText:
     tokens = np.fromiter(map(index.__getitem__, words), np.int32, len(words))
     types = [str(word, "utf-8") for word in index]
     return ScannedText(types, np.bincount(tokens, minlength=len(types)).astype(np.int64), tokens, offsets)
-
-
-# -- large texts -------------------------------------------------------------------------------------------------------
 
 
 def _scan_chunk(text: memoryview) -> ScannedText:

@@ -109,8 +109,6 @@ class Tokenizer:
         """Return the word index of each token, for each sentence of a corpus encoded by this tokenizer."""
         return [self.segmenter.word_indices(line.split(" ") if line else []) for line in corpus.sentences_as_text()]
 
-    # -- on disk -------------------------------------------------------------------------------------------------------
-
     def config(self) -> dict[str, Json]:
         return {"units": self.segmenter.spec, "tokenised": self.tokenised, "format": self.format}
 

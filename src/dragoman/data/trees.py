@@ -36,9 +36,6 @@ NO_BRACKETS = (
 BRACKETS_AS_WORDS = "write brackets that are words as -LRB- and -RRB-"
 
 
-# -- a single tree -----------------------------------------------------------------------------------------------------
-
-
 class Tree(NamedTuple):
     """A binary tree. Nodes are numbered: words in order, then inner nodes, children before parents, the root last."""
 
@@ -88,9 +85,6 @@ def parse_tree(line: str, source: str = "trees", number: int = 1) -> Tree:
         raise error_at_line(source, number, problem)
     pairs = [[child if child >= 0 else len(words) + ~child for child in pair] for pair in inner]
     return Tree(words, [left for left, _ in pairs], [right for _, right in pairs])
-
-
-# -- a corpus of trees -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +153,6 @@ class Treebank(Corpus):
         if words == [""]:
             return [SPECIALS[END]]
         return [" ".join(words[first : last + 1]) for first, last in TreeBatch.from_trees(tree).spans[0].tolist()]
-
-
-# -- batches of trees --------------------------------------------------------------------------------------------------
 
 
 class TreeLevel(NamedTuple):

@@ -95,8 +95,6 @@ class Vocab:
                 return f"entry {index} is {token!r} in one and {other_token!r} in the other"
         return "no difference"
 
-    # -- on disk: one `token TAB count` per line ---------------------------------------------------------------
-
     def to_text(self) -> str:
         return "".join(f"{token}\t{count}\n" for token, count in zip(self.tokens, self.counts.tolist(), strict=True))
 

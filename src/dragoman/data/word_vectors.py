@@ -106,9 +106,6 @@ def nearest_words(vectors: WordVectors, word: str, k: int = 10) -> list[Neighbou
     return [Neighbour(vectors.words[row], float(cosines[row])) for row in order.tolist() if row != query][:k]
 
 
-# -- reading ---------------------------------------------------------------------------------------------------------
-
-
 def read_word_vectors(path: str | Path, words: Container[str] | None = None) -> WordVectors:
     """Read vectors from a file (gzip if its name ends in `.gz`), all of them or only those of `words`.
 

@@ -62,9 +62,6 @@ def check_alignment(source: Document, target: Document) -> CheckResult:
     return CheckResult((*shifted, *misaligned), near=tuple(near))
 
 
-# -- scores of pairs --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class WordSets:
     """Each line as the sorted set of its words. Words of a single line are left out: nothing is known about them."""
@@ -153,9 +150,6 @@ def _score_limits(
     return limits[buckets], midpoints[buckets]
 
 
-# -- shifted runs -----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ShiftedRun:
     """Lines of the target that translate lines a few positions before or after."""
@@ -231,9 +225,6 @@ def _run_finding(source: Document, target: Document, run: ShiftedRun) -> Finding
     lines = f"lines {target.number(run.first)} to {target.number(run.last)}"
     message = f"{lines} of {target.name} match the lines of {source.name} {distance}"
     return target.finding("shifted", run.first, message, last=run.last)
-
-
-# -- files of different line counts -----------------------------------------------------------------------------------
 
 
 def divergence_line(source: Sequence[str], target: Sequence[str]) -> int | None:

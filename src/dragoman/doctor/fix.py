@@ -136,9 +136,6 @@ def _drop_lines(
     return DoctorDocuments(*parts), dropped
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------
-
-
 def write_fixed(fixed: FixResult, directory: Path) -> dict[str, Path]:
     """Write the cleaned files atomically, and return the new path of each old one."""
     check_output_directory(directory)

@@ -111,8 +111,6 @@ def _lacks_common_words(text: LetterText) -> NDArray[np.bool_]:
     return (words >= MIN_SENTENCE_WORDS) & (common_words < MIN_COMMON_WORDS * words)
 
 
-# -- scripts ----------------------------------------------------------------------------------------------------------
-
 SCRIPT_GROUPS = {
     **dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO"), "CJK"),
     **dict.fromkeys(("FULLWIDTH", "HALFWIDTH"), ""),

@@ -116,9 +116,6 @@ def _length_findings(source: Document, target: Document, limits: DoctorLimits) -
         yield source.finding("length-ratio", line, message)
 
 
-# -- dev and train ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class DevStatistics:
     """Statistics of a dev text compared with the training text."""

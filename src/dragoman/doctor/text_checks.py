@@ -64,9 +64,6 @@ def file_statistics(document: Document) -> FileStatistics:
     )
 
 
-# -- characters -------------------------------------------------------------------------------------------------------
-
-
 def character_findings(document: Document) -> Iterator[Finding]:
     """Find characters that do not belong in a text; each kind is reported once per line."""
     text = "\n".join(document.lines)
@@ -97,9 +94,6 @@ def _normal_form_findings(document: Document) -> Iterator[Finding]:
         if composed in present:
             message = f"{composed!r} is written with {len(word)} characters here, with {len(composed)} elsewhere"
             yield document.finding("mixed-forms", number, message)
-
-
-# -- lines ------------------------------------------------------------------------------------------------------------
 
 
 def monolingual_findings(document: Document, limits: DoctorLimits) -> Iterator[Finding]:
@@ -155,8 +149,6 @@ def sorted_findings(document: Document) -> Iterator[Finding]:
             yield document.finding("sorted", None, message)
             return
 
-
-# -- conventions ------------------------------------------------------------------------------------------------------
 
 STYLES = {  # ways of writing the same thing
     "quotation marks": {'"': '"', "“ ”": "[“”]", "„": "„", "« »": "[«»]", "`` ''": "``|''"},

@@ -26,8 +26,6 @@ SOURCE, TARGET = "src", "tgt"  # extensions of the files
 
 ThreeCorpora = tuple[Corpus, Corpus, Corpus]  # train, dev and test text
 
-# -- files -----------------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class CorpusFiles:
@@ -106,9 +104,6 @@ def _read_part(source: str | None, target: str | None) -> CorpusPart | None:
         return CorpusPart(read_lines(target))
     pairs = read_pairs(source, target)
     return CorpusPart(pairs.target, pairs.source)
-
-
-# -- a divided corpus ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,9 +46,6 @@ NOT_REPLACED = "not replaced"  # unknown words, in reports
 OTHER_SEARCHES = ((2, "norm"), (10, "norm"), (5, "none"), (10, "none"), (5, "prior"))  # beam and length handling
 
 
-# -- results ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class LexiconExample:
     """A source word and its most probable translations."""
@@ -89,9 +86,6 @@ class CorpusResults(Results):
     def scores_by_search(self) -> dict[tuple[int, str], TranslationScores]:
         """Scores by beam size and length handling."""
         return {(variant.beam, variant.length): variant.scores for variant in self.searches}
-
-
-# -- experiment ------------------------------------------------------------------------------------------------------
 
 
 def run_corpus_ladder(

@@ -71,9 +71,6 @@ class Experiment(ABC, Generic[DataT, ResultsT]):
         return ModelTrainer(context, recipes, load, self.budget)
 
 
-# -- the report ------------------------------------------------------------------------------------------------------
-
-
 class SuggestedCommand(NamedTuple):
     """A command to try next, and the line that it reads from standard input, if any."""
 
@@ -116,9 +113,6 @@ class ExperimentReport:
             write_text(output / MARKDOWN_FILE, to_markdown(page))
             write_text(output / VALUES_FILE, json.dumps(self.values, indent=1))
         write_html(page, output / REPORT_FILE)
-
-
-# -- the output directory --------------------------------------------------------------------------------------------
 
 
 def claim_directory(output: Path, command: str, behaviour: str) -> None:

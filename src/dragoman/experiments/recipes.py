@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 
 
-# -- language models -------------------------------------------------------------------------------------------------
-
 # Tuned on the dev text of 20,000 sentences. L1 removes features that occur only once, as a discount does.
 LOG_LINEAR_TRAINING: Settings = {
     "learning_rate": 1.0,
@@ -132,8 +130,6 @@ LANGUAGE_MODELS: dict[str, Recipe[LanguageModel]] = {
 }
 
 
-# -- translators of the lab's text -----------------------------------------------------------------------------------
-
 # All have the same sizes and the same training, so that they differ only in what their names say.
 MAX_LAB_PAIRS = 10_000  # of the ladder, which has many translators
 TRANSLATOR_NETWORK: Settings = {
@@ -184,8 +180,6 @@ LAB_TRANSLATORS: dict[str, Recipe[Translator]] = {
 }
 
 
-# -- the demo --------------------------------------------------------------------------------------------------------
-
 DEMO_NETWORK: Settings = {
     "embedding": 64,
     "embedding_reach": 0.5,
@@ -204,8 +198,6 @@ DEMO_TRANSLATORS: dict[str, Recipe[Translator]] = {
     "attention": _lab_recipe("bidirectional", "mlp"),
 }
 
-
-# -- models of the user's text ---------------------------------------------------------------------------------------
 
 NGRAMS = ("kn-1", "kn-2", "kn-3", "kn-4", "kn-5")
 CLASSES_AND_CACHE = ("kn-5", "brown-5", "kn-5-cache")

@@ -33,9 +33,6 @@ UNIFORM_FACTOR = 2.5  # attention with a maximum below this many times the unifo
 MAX_CURVE_LOSS = 20  # larger losses are not shown in learning curves
 
 
-# -- language models -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class AccuracyColumn:
     """Minimal pairs that are counted together: those of a phenomenon within a range of distances."""
@@ -112,9 +109,6 @@ def measure_language_model(
         accuracies = minimal_pair_accuracies(rung.model, pairs) if pairs else {}
     callbacks.info(f"{rung.name}: perplexity {evaluation.likelihood.perplexity:,.2f}")
     return LanguageModelRung(rung.name, evaluation, accuracies, rung.seconds, model_megabytes(rung.path))
-
-
-# -- translators -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -233,9 +227,6 @@ def first_of_each_length(lines: Sequence[str], rung: TranslatorRung) -> list[int
         next(number for number, length in enumerate(lengths) if low <= length < high)
         for low, high in pairwise([*minima, math.inf])
     ]
-
-
-# -- training --------------------------------------------------------------------------------------------------------
 
 
 def read_learning_curve(metrics: Path) -> list[tuple[float, float]]:

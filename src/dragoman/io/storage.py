@@ -54,9 +54,6 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "
 READ_ERRORS = (ValueError, LookupError, TypeError, AttributeError, OverflowError, MemoryError, OSError, RecursionError)
 
 
-# -- atomic writes ---------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary file to write to. It replaces `path` at the end, if there was no error."""
@@ -181,9 +178,6 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-# -- contents --------------------------------------------------------------------------------------------------------
 
 
 def to_yaml(config: Mapping[str, object]) -> str:

@@ -106,9 +106,6 @@ def _manifest(lab: Lab, sizes: Mapping[str, int], seed: int) -> dict[str, object
     }
 
 
-# -- recognising lab text ---------------------------------------------------------------------------------------------
-
-
 def lab_language(path: str | Path) -> str | None:
     """Return the language of a text of the lab, by its file name and the manifest beside it; None for other texts."""
     stem, _, language = Path(path).name.removesuffix(".gz").rpartition(".")

@@ -40,9 +40,6 @@ class AnnotatedSentence:
     tree: str
 
 
-# -- sampling ---------------------------------------------------------------------------------------------------------
-
-
 class DerivationSampler:
     """Samples derivations from a grammar."""
 
@@ -68,9 +65,6 @@ class DerivationSampler:
 
 def _cumulative(alternatives: Sequence[Rule | RightHandSide]) -> Sequence[float]:
     return list(accumulate(alternative.prob for alternative in alternatives)) if len(alternatives) > 1 else (1.0,)
-
-
-# -- realization ------------------------------------------------------------------------------------------------------
 
 
 def realize(derivation: Derivation, language: int) -> AnnotatedSentence:
@@ -131,9 +125,6 @@ def word_alignment(source: AnnotatedSentence, target: AnnotatedSentence) -> list
         if link is not None:
             positions[link].append(position)
     return [(i, j) for i, link in enumerate(source.links) if link is not None for j in positions[link]]
-
-
-# -- changing a subtree -----------------------------------------------------------------------------------------------
 
 
 class Subtree(NamedTuple):

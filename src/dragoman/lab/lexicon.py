@@ -53,8 +53,6 @@ VERB_KINDS = (*FRAME_WEIGHTS, "say")
 PHRASE_KINDS = ("place", "time", "adjective", "conjunction", "number")
 NUMBERS = ("sg", "pl")
 
-# -- German articles and endings, by gender (or plural) and case -----------------------------------------------------
-
 CASES = ("nom", "acc", "dat")
 GENDERS = ("m", "f", "n")
 ADJECTIVE_ENDINGS = ("e", "em", "en", "er", "es")
@@ -74,9 +72,6 @@ MIXED = _by_case(m="er en en", f="e e en", n="es es en")  # of adjectives after 
 def agreement_class(gender: str, number: str) -> str:
     """Return what articles and adjectives agree with: the gender in the singular, "pl" in the plural."""
     return "pl" if number == "pl" else gender
-
-
-# -- entries ----------------------------------------------------------------------------------------------------------
 
 
 class GermanNoun(NamedTuple):
@@ -185,9 +180,6 @@ class CrossedQuadruple:
 
 
 Entry = Noun | Verb | Phrase | CrossedQuadruple
-
-
-# -- reading ----------------------------------------------------------------------------------------------------------
 
 
 @cache

@@ -64,9 +64,6 @@ def add_noun_phrase_rules(rules: GrammarBuilder, relative_clause_share: float) -
         rules.add_sequence(parent, SECOND_ADJECTIVE_SHARE, [adjective, parent])
 
 
-# -- subjects and objects ---------------------------------------------------------------------------------------------
-
-
 def _add_subject(rules: GrammarBuilder, words: TopicLexicon, kind: str, number: str, clause_share: float) -> None:
     """Add a subject of one kind: a noun phrase or, for a single person, a name or a pronoun."""
     for end in ENDS:
@@ -104,9 +101,6 @@ def _add_person_object(rules: GrammarBuilder, words: TopicLexicon) -> None:
             rules.add_sequence(parent, 0.25 * weight, [symbol("NAME", kind)], "name", kind)
         for whom, (_, (him, him_en)) in PRONOUNS.items():
             rules.add(parent, 0.0 if full else 0.08, {}, f"{him}/PPER=", f"{him_en}/PRP=", ("pronoun", whom))
-
-
-# -- noun phrases -----------------------------------------------------------------------------------------------------
 
 
 def _add_noun_phrase(rules: GrammarBuilder, words: TopicLexicon, kind: str, clause_share: float) -> None:
@@ -156,8 +150,6 @@ def _add_base(rules: GrammarBuilder, words: TopicLexicon, kind: str, gender: str
         rules.add_sequence(parent, weight * (1 - SECOND_ADJECTIVE_SHARE), [adjective, noun], "a", "adjective")
         rules.add_sequence(parent, weight * SECOND_ADJECTIVE_SHARE, [adjective, more, noun], "a", "adjectives")
 
-
-# -- relative clauses -------------------------------------------------------------------------------------------------
 
 ClauseRule = tuple[float, dict[str, str], str, str]  # weight, children, German and English without the pronoun
 

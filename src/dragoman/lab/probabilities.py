@@ -103,9 +103,6 @@ def _right_side_key(rule: Rule, items: Items) -> RightSideKey:
     return rule.children, tuple(item.word if isinstance(item, Terminal) else item for item in items)
 
 
-# -- entropy ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class PairEntropy:
     """Entropies of a sentence pair in nats, and expected lengths in words."""

@@ -72,9 +72,6 @@ def _add_sentence(rules: GrammarBuilder, words: TopicLexicon) -> None:
         rules.add(parent, 0.06 * share, {**speaker, "o": main}, "{s} {v} ,/$, {o}", "{s} {v} {o}", ("said",))
 
 
-# -- clauses ----------------------------------------------------------------------------------------------------------
-
-
 class Predicate(NamedTuple):
     """A verb in one tense, as templates."""
 

@@ -24,9 +24,6 @@ MIN_STD = 1e-12  # the correlation of a cell that varies less is 0
 POSITION = "position"  # the feature "position in the sentence"
 
 
-# -- cells -------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Activations:
     """Values of the cells of one layer after each word of some sentences."""
@@ -97,9 +94,6 @@ def correlated_cells(activations: Activations, feature: str, limit: int) -> list
     return [(int(cell), float(correlations[cell])) for cell in best]
 
 
-# -- saliency ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Saliency:
     """How much each prediction in a sentence depends on each word before it (Li et al. 2016)."""
@@ -122,9 +116,6 @@ def saliency(model: RecurrentModel, sentence: str) -> Saliency:
     norms = torch.stack([gradient.norm(dim=1) for gradient in gradients])
     words = (*_words(corpus.sentences_as_text()[0]), model.vocab.tokens[END])
     return Saliency((model.vocab.tokens[read[0]], *words[:-1]), words, norms.double().cpu().numpy())
-
-
-# -- the vanishing gradient --------------------------------------------------------------------------------------------
 
 
 def gradient_by_distance(model: RecurrentModel, corpus: Corpus, words: int = 20) -> NDArray[np.float64]:

@@ -45,9 +45,6 @@ class TypedModuleDict(nn.ModuleDict, Generic[M]):
         def values(self) -> ValuesView[M]: ...
 
 
-# -- parameters --------------------------------------------------------------------------------------------------------
-
-
 def empty_linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     """Return a linear layer without initial values.
 
@@ -100,9 +97,6 @@ def log_unigram(corpus: Corpus, dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(np.log(counts / counts.sum())).to(dtype)
 
 
-# -- dropout -----------------------------------------------------------------------------------------------------------
-
-
 class Dropout(nn.Module):
     """Set a share of the elements to zero in training and scale up the others, with an explicit random generator.
 
@@ -135,9 +129,6 @@ class Dropout(nn.Module):
 def default_generator(device: torch.device) -> Generator:
     """Return torch's default generator of a device."""
     return torch.cuda.default_generators[device.index or 0] if device.type == "cuda" else torch.default_generator
-
-
-# -- multi-layer perceptrons -------------------------------------------------------------------------------------------
 
 
 def step(x: Tensor) -> Tensor:

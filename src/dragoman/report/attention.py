@@ -57,9 +57,6 @@ def check_attention(target_words: Sequence[str], source_words: Sequence[str], ma
     return weights.clip(0, 1)
 
 
-# -- text ------------------------------------------------------------------------------------------------------------
-
-
 class AttentionLayout(NamedTuple):
     """How the columns of a text matrix are written."""
 
@@ -185,8 +182,6 @@ def _highest_step(steps: Sequence[tuple[int, str]], percent: int) -> str:
     """
     return max((minimum, value) for minimum, value in steps if percent >= minimum)[1]
 
-
-# -- figure ----------------------------------------------------------------------------------------------------------
 
 MAX_WORDS = 100  # along one side
 MAX_SQUARE = 0.36  # inches

@@ -40,9 +40,6 @@ def _ordered_styles(count: int) -> list[LineStyle]:
     return [LineStyle(colour, MARKERS[number % len(MARKERS)]) for number, colour in enumerate(colours)]
 
 
-# -- by sentences of training text -----------------------------------------------------------------------------------
-
-
 def draw_curves_by_size(
     curves: Mapping[str, Mapping[int, float]], path: Path, *, title: str = "", ordered: bool = False
 ) -> None:
@@ -65,9 +62,6 @@ def draw_curves_by_size(
         axes.minorticks_off()
         axes.set_xlim(sizes[0] / 1.15, sizes[-1] * 1.05)
         axes.set_ylim(0, 1.05 * max(max(points.values()) for points in curves.values()))
-
-
-# -- accuracy by distance --------------------------------------------------------------------------------------------
 
 
 class Proportion(NamedTuple):
@@ -120,9 +114,6 @@ def draw_accuracy_by_distance(
         label_ends(figure, axes, labels)  # of the last panel: the others have the same colours
 
 
-# -- translators -----------------------------------------------------------------------------------------------------
-
-
 def draw_bleu_by_length(
     classes: Mapping[str, int], systems: Mapping[str, Sequence[float]], path: Path, *, title: str = ""
 ) -> None:
@@ -157,8 +148,6 @@ def draw_learning_curves(
     with line_chart(lines, line_styles(lines, path), path, title=title, xlabel=xlabel, ylabel=ylabel) as axes:
         axes.set_xlim(0, 1.03 * max(max(points) for points in lines.values()) or 1)
 
-
-# -- the ladder ------------------------------------------------------------------------------------------------------
 
 ROW_HEIGHT = 0.27  # inches per rung
 ABOVE_ROWS, ABOVE_PLAIN_ROWS, BELOW_ROWS = 1.3, 0.5, 0.5  # inches: for column names, for no columns, for the axis

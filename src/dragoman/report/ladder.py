@@ -35,9 +35,6 @@ OVERVIEW_COLUMNS = ("model", "predicts", "perplexity", "its floor", "BLEU", "sec
 Row = list[object]
 
 
-# -- language models -------------------------------------------------------------------------------------------------
-
-
 def perplexity_table(rungs: Sequence[LanguageModelRung], header: str = "model") -> PageTable:
     """Return perplexities, training time and size, with a last row for the floor if it is known."""
     rows: list[Row] = []
@@ -96,9 +93,6 @@ def _accuracy_by_distance(rung: LanguageModelRung, phenomenon: str) -> dict[str,
         for (name, minimum), accuracy in sorted(rung.accuracies.items())
         if name == phenomenon and accuracy.pairs >= MIN_PAIRS
     }
-
-
-# -- translators -----------------------------------------------------------------------------------------------------
 
 
 def score_table(rungs: Sequence[TranslatorRung], header: str = "translator", caption: str = "") -> PageTable:
@@ -179,9 +173,6 @@ def with_descriptions(table: PageTable, descriptions: Mapping[str, str]) -> Page
     headers = [table.headers[0], "what it is", *table.headers[1:]]
     rows = [[row[0], descriptions[str(row[0])], *row[1:]] for row in table.rows]
     return replace(table, headers=headers, rows=rows).without_empty_columns()
-
-
-# -- figures ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -58,9 +58,6 @@ def lattice_text(
     return "\n".join([*lines, "", LEGEND])
 
 
-# -- the tree --------------------------------------------------------------------------------------------------------
-
-
 def walk(nodes: Sequence[LatticeNode], max_pruned: int) -> Iterator[LatticeBranch]:
     """Yield every node after its parent and before its parent's next child, without recursion."""
     children = _children(nodes)
@@ -114,9 +111,6 @@ def _branches(
         )
         for number, node in enumerate(entries, 1)
     ]
-
-
-# -- lines -----------------------------------------------------------------------------------------------------------
 
 
 def _format_branch(branch: LatticeBranch, room: int, spell: Callable[[int], str], *, is_best: bool) -> str:

@@ -37,8 +37,6 @@ FloatArray = NDArray[np.float64]
 LETTER = 0.085  # inches, the largest width of a letter
 
 
-# -- cells -----------------------------------------------------------------------------------------------------------
-
 MAX_WORDS = 60  # of the sentences under one cell
 MAX_CELLS = 8  # in one figure
 LEFT, RIGHT = 0.15, 0.1  # inches beside the text
@@ -113,8 +111,6 @@ def _diverging_colours() -> LinearSegmentedColormap:
     return LinearSegmentedColormap.from_list("cell", colormaps["RdBu_r"](np.linspace(0.17, 0.83, 65)))
 
 
-# -- saliency --------------------------------------------------------------------------------------------------------
-
 MAX_SQUARES = 40  # words along one side
 MAX_SQUARE = 0.28  # inches
 SALIENCY_NOTE = "each row: |d log P(word) / d embedding of a word read|, as a share of its largest"
@@ -150,8 +146,6 @@ def draw_saliency(
         figure.text((left - 0.05) / WIDTH, (0.47 + side) / height, "predicted", color=GREY, ha="right")
         figure.text(left / WIDTH, 0.2 / height, SALIENCY_NOTE, color=GREY, parse_math=False)
 
-
-# -- vanishing gradients ---------------------------------------------------------------------------------------------
 
 DASHES = (0, (4, 2))
 

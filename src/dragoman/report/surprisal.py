@@ -73,8 +73,6 @@ def surprisal_style(bits: float) -> str:
     return max((minimum, style) for minimum, style in SURPRISAL_STYLES if bits >= minimum)[1]
 
 
-# -- figure ----------------------------------------------------------------------------------------------------------
-
 MAX_TOKENS = 60  # words and sentence ends
 WORD_SPACE = 0.13  # inches between words
 BAR_WIDTH = 0.09  # inches

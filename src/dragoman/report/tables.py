@@ -89,9 +89,6 @@ def is_numeric(column: Sequence[object]) -> bool:
     )
 
 
-# -- text in a terminal ----------------------------------------------------------------------------------------------
-
-
 def pad(text: str, width: int, *, right: bool = False) -> str:
     """Add spaces until the text takes `width` columns; `right` aligns it to the right."""
     spaces = " " * (width - display_width(text))

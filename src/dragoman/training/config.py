@@ -75,8 +75,6 @@ class TrainingConfig(Settings):
     """Updates between checkpoints. Every evaluation writes a checkpoint as well."""
 
 
-# -- presets, tuned on the Penn Treebank and the synthetic corpus ------------------------------------------------------
-
 FEED_FORWARD = TrainingConfig(
     learning_rate=0.001, schedule="linear", decay=1.0, batch_size=500, clip=1.0, max_epochs=10
 )

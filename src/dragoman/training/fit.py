@@ -228,9 +228,6 @@ def _run(
                 raise StoppedError(stop_signal, f"stopped after update {report.progress.update:,}{saved}")
 
 
-# -- signals -----------------------------------------------------------------------------------------------------------
-
-
 class StoppedError(DragomanError):
     """Training was stopped by a signal, after saving."""
 

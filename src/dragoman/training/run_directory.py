@@ -192,9 +192,6 @@ def arrays_fingerprint(arrays: Arrays) -> str:
     return f"{checksum:08x}"
 
 
-# -- checkpoints -------------------------------------------------------------------------------------------------------
-
-
 def write_checkpoint(path: Path, state: TrainState) -> None:
     """Write everything that is needed to resume training, completely or not at all."""
     parameters = dict(state.model.named_parameters())
