@@ -228,6 +228,7 @@ class LanguageIdentifier:
         return sorted(guesses, key=lambda guess: -guess.confidence)
 
 
+# English names of languages by their ISO 639-1 codes
 _NAMES_BY_CODE = """
 aa Afar|ab Abkhazian|ae Avestan|af Afrikaans|ak Akan|am Amharic|an Aragonese|ar Arabic|as Assamese|av Avaric|ay Aymara
 az Azerbaijani|ba Bashkir|be Belarusian|bg Bulgarian|bi Bislama|bm Bambara|bn Bengali|bo Tibetan|br Breton|bs Bosnian

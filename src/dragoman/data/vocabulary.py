@@ -96,6 +96,7 @@ class Vocab:
         return "no difference"
 
     def to_text(self) -> str:
+        """Return the contents of a vocabulary file: one `token TAB count` per line."""
         return "".join(f"{token}\t{count}\n" for token, count in zip(self.tokens, self.counts.tolist(), strict=True))
 
     @classmethod
