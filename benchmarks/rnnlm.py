@@ -35,7 +35,7 @@ from dragoman.report.tables import format_table
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.fit import training_mode
 from dragoman.training.loop import TrainingTask, TrainState, training_steps
-from dragoman.training.objectives import negative_log_likelihood, stateless, stream_objective
+from dragoman.training.objectives import negative_log_likelihood, stateless_objective, stream_objective
 
 VOCABULARY = 10_000  # words
 SENTENCE_LENGTH = 20  # of the random text
@@ -94,7 +94,9 @@ def train_ours(size: Size, cell: str, text: Corpus, softmax: str = "full") -> It
 def train_on_sentences(batch_size: int, text: Corpus) -> Iterator[int]:
     model = RecurrentModel.create(text, cell="lstm", embedding=128, hidden=256, dropout=0.0)
     config = TrainingConfig(batch_size=batch_size, batch_by="sentences", pool=50, max_epochs=1000)
-    task = TrainingTask(text, None, stateless(model, negative_log_likelihood), config, perf_counter, SENTENCES)
+    task = TrainingTask(
+        text, None, stateless_objective(model, negative_log_likelihood), config, perf_counter, SENTENCES
+    )
     with training_mode(model, "cpu"):
         yield from (report.predictions for report in training_steps(TrainState.create(model, config), task))
 

@@ -22,7 +22,7 @@ from dragoman.search.beam import beam_search
 from dragoman.training.batch_order import SENTENCES
 from dragoman.training.fit import training_mode
 from dragoman.training.loop import TrainingTask, TrainState, training_steps
-from dragoman.training.objectives import negative_log_likelihood, stateless
+from dragoman.training.objectives import negative_log_likelihood, stateless_objective
 from plain_translator import PlainTranslator, Sizes
 
 BATCH_SIZE = 64  # sentences
@@ -109,7 +109,7 @@ class OurSystem:
 
     def training(self) -> Iterator[int]:
         task = TrainingTask(
-            self.pairs, None, stateless(self.model, negative_log_likelihood), CONFIG, perf_counter, SENTENCES
+            self.pairs, None, stateless_objective(self.model, negative_log_likelihood), CONFIG, perf_counter, SENTENCES
         )
         with training_mode(self.model, "cpu"):
             yield from (report.predictions for report in training_steps(TrainState.create(self.model, CONFIG), task))

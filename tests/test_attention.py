@@ -111,9 +111,9 @@ def test_rows_can_be_restored_from_the_grid(owners: list[int]) -> None:
         assert not grid[sentence, len(rows) :].any()
 
 
-def test_rows_that_fill_the_grid_need_no_places() -> None:
+def test_rows_that_fill_the_grid_need_no_indices() -> None:
     assert RowLayout.of(torch.tensor([0, 0, 1, 1]), 2) == (2, 2, None)
-    assert RowLayout.of(torch.tensor([1, 1, 0, 0]), 2).places is not None
+    assert RowLayout.of(torch.tensor([1, 1, 0, 0]), 2).flat_indices is not None
 
 
 @pytest.mark.parametrize("rows", [1, 3])

@@ -23,8 +23,8 @@ from dragoman.experiments.recipes import (
     CORPUS_LANGUAGE_MODELS,
     CORPUS_TRANSLATORS,
     DESCRIPTIONS,
+    ENCODER_DECODER,
     ENSEMBLE,
-    PLAIN,
     SEARCHING,
     SECOND,
     sizes_within,
@@ -124,7 +124,7 @@ def test_json_has_the_values_of_the_models(finished: tuple[Path, Outcome]) -> No
     for model in values["models"]:
         total = sum(dragoman.load(output / "rungs" / model["model"]).score(target))
         assert model["log_likelihood"] + model["log_likelihood_unknown"] == pytest.approx(total)
-    assert [model["model"] for model in values["translators"]] == [PLAIN, ATTENTION, SECOND, ENSEMBLE]
+    assert [model["model"] for model in values["translators"]] == [ENCODER_DECODER, ATTENTION, SECOND, ENSEMBLE]
     source = read_lines(output / "text" / "test.src")
     assert values["translated"] == len(source), "there are few"
     for model in values["translators"][:3]:

@@ -209,13 +209,13 @@ def test_the_gradient_can_be_taken_once(x: Tensor, targets: Tensor) -> None:
 
 
 @every_classes
-def test_places_of_words_in_classes(classes: WordClasses) -> None:
+def test_positions_of_words_in_classes(classes: WordClasses) -> None:
     by_class = [classes.words[classes.class_of[classes.words] == number].tolist() for number in range(len(classes))]
     assert sorted(word for words in by_class for word in words) == list(range(WORDS))
     assert [len(words) for words in by_class] == classes.sizes
     for word in range(WORDS):
-        assert classes.words[classes.places[word]] == word
-        assert by_class[classes.class_of[word]][classes.places_within[word]] == word
+        assert classes.words[classes.positions[word]] == word
+        assert by_class[classes.class_of[word]][classes.positions_within[word]] == word
 
 
 def test_start_and_end_are_in_one_class() -> None:

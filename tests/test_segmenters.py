@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError
+from dragoman.core.defaults import SENTENCEPIECE_FILE
 from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.detokenize import looks_tokenised, looks_unsegmented
 from dragoman.data.segmenters import (
-    MODEL_FILE,
     CharSegmenter,
     Segmenter,
     SubwordSegmenter,
@@ -231,10 +231,10 @@ def other_model() -> bytes:
 
 
 def test_damaged_model_raises_an_error() -> None:
-    whole = LEARNED[0].files()[MODEL_FILE]
+    whole = LEARNED[0].files()[SENTENCEPIECE_FILE]
     for damaged in (b"", b"nonsense", whole[:-20], whole[: len(whole) // 2], whole[3:], other_model()):
         with pytest.raises(DataError, match="damaged, or not created by dragoman"):
-            load_segmenter("subword:120", {MODEL_FILE: damaged})
+            load_segmenter("subword:120", {SENTENCEPIECE_FILE: damaged})
     with pytest.raises(DataError, match="model is missing"):
         load_segmenter("subword:120", {})
     with pytest.raises(DataError, match="name the units"):

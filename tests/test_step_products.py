@@ -11,7 +11,7 @@ from torch import Tensor
 from dragoman.nn.attention import SCORES, Attention, MLPScore, RowLayout
 from dragoman.nn.cells import CELLS
 from dragoman.nn.decoder import Decoder, DecoderOutput, DecoderState
-from dragoman.nn.step_products import PLAIN, GatheredProducts, StepProducts
+from dragoman.nn.step_products import STEPWISE_PRODUCTS, GatheredGradientProducts, StepProducts
 
 STEPS, ROWS, LONGEST = 4, 3, 5
 INPUTS, HIDDEN = 2, 4  # source vectors are as long as the state, for dot attention
@@ -48,7 +48,7 @@ every_product = pytest.mark.parametrize("product", [add, linear, per_sentence])
 def test_values_and_gradients_equal_plain_ones(product: Product, steps: int) -> None:
     """The input of a step depends on the step before, so gradients flow back through all steps."""
     results = []
-    for products in (PLAIN, GatheredProducts(steps)):
+    for products in (STEPWISE_PRODUCTS, GatheredGradientProducts(steps)):
         x = random(ROWS, HIDDEN, seed=1).requires_grad_()
         W = random(HIDDEN, HIDDEN, seed=2).requires_grad_()
         y, outputs = x, []
@@ -66,7 +66,7 @@ def test_values_and_gradients_equal_plain_ones(product: Product, steps: int) -> 
 def test_two_products_of_one_sum(prepared: tuple[str, ...]) -> None:
     """Each may be gathered at the prepared terms, or at separate zeros."""
     results = []
-    for products in (PLAIN, GatheredProducts(STEPS)):
+    for products in (STEPWISE_PRODUCTS, GatheredGradientProducts(STEPS)):
         p, W, V = (
             random(*shape, seed=seed).requires_grad_() for seed, shape in enumerate([(STEPS, ROWS, 4), (4, 4), (4, 4)])
         )
@@ -88,7 +88,7 @@ def test_two_products_of_one_sum(prepared: tuple[str, ...]) -> None:
 def test_second_gradients_are_refused(product: Product) -> None:
     """Inputs are recorded without their gradients, so second gradients would be wrong."""
     x, W = random(ROWS, HIDDEN, seed=1).requires_grad_(), random(HIDDEN, HIDDEN, seed=2).requires_grad_()
-    loss = product(GatheredProducts(1), x, W).square().sum()
+    loss = product(GatheredGradientProducts(1), x, W).square().sum()
     (gradient,) = torch.autograd.grad(loss, [W], create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
@@ -133,7 +133,9 @@ def plain_steps(decoder: Decoder, m: Tensor, vectors: Tensor, state: DecoderStat
     masks = [decoder.dropout(ones, generator) for _ in range(len(decoder.layers) - 1)]
     for t, m_t in enumerate(m):
         p = decoder.word_inputs(m_t)
-        state = decoder.attention_step(p, state, memory, RowLayout(ROWS, 1), PLAIN, [mask[t] for mask in masks])
+        state = decoder.attention_step(
+            p, state, memory, RowLayout(ROWS, 1), STEPWISE_PRODUCTS, [mask[t] for mask in masks]
+        )
         states.append(state)
     return DecoderOutput(
         torch.stack([state.layers[-1][0] for state in states]),
@@ -169,13 +171,13 @@ def test_gradients_of_a_decoder_equal_those_of_its_steps(cell: str, attention: s
 
 def test_nothing_is_recorded_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = create_decoder("lstm", 1, "mlp")
-    created: list[GatheredProducts] = []
+    created: list[GatheredGradientProducts] = []
 
-    def create(steps: int) -> GatheredProducts:
-        created.append(GatheredProducts(steps))
+    def create(steps: int) -> GatheredGradientProducts:
+        created.append(GatheredGradientProducts(steps))
         return created[-1]
 
-    monkeypatch.setattr("dragoman.nn.decoder.GatheredProducts", create)
+    monkeypatch.setattr("dragoman.nn.decoder.GatheredGradientProducts", create)
     with_gradients = gathered_steps(decoder, *inputs_of("lstm", 1))
     assert {"context", "query", "state 1", "context to state"} == set(created.pop()._inputs)
     with torch.no_grad():

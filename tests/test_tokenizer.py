@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError
 from dragoman.data.segmenters import CharSegmenter, train_segmenter
-from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
+from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK
 
@@ -86,7 +86,7 @@ def test_tokenizer_detects_tokenised_text() -> None:
 
 def test_encode_gives_a_corpus_or_a_treebank() -> None:
     text, trees = Tokenizer.train("word", ["a b"] * 2), Tokenizer.train("word", ["(S a b)"] * 2, format=TREE)
-    assert (text.format, trees.format) == (PLAIN, TREE)
+    assert (text.format, trees.format) == (PLAIN_TEXT, TREE)
     assert isinstance(text.encode(["a b"]), Corpus)
     assert isinstance(trees.encode(["(S a b)"]), Treebank)
     assert isinstance(Tokenizer.train_and_encode("word", ["(S a b)"] * 2, format=TREE)[1], Treebank)

@@ -43,7 +43,7 @@ def test_minutes_count_over_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(fit_module, "perf_counter", Clock())
     settings = {"minutes": 0.5, "batch_size": 10, "save_every": 1, "max_epochs": 1000, **ONE_THREAD}
     single = fit(network(dropout=0.3), CORPUS, output=tmp_path / "alone", **settings).progress
-    assert single.finished == "0.5 minutes"
+    assert single.stop_reason == "0.5 minutes"
     assert 30 <= single.seconds < 33
     stop_at(tmp_path / "stopped", 12, **settings)
     both = fit(network(dropout=0.3), CORPUS, output=tmp_path / "stopped", **settings).progress

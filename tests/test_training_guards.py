@@ -28,7 +28,7 @@ from dragoman.models.loglinear import scoring
 from dragoman.nn.layers import Dropout
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES, split_by_size
-from dragoman.training.objectives import negative_log_likelihood, stateless
+from dragoman.training.objectives import negative_log_likelihood, stateless_objective
 from trainings import (
     CORPUS,
     DEV,
@@ -111,7 +111,7 @@ def test_the_mean_loss_is_that_of_all_tokens(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(loop, "MAX_PREDICTIONS", 13)
     model = network(precision="float64")
     losses = -token_log_probs(model, CORPUS)
-    objective = stateless(model, negative_log_likelihood)
+    objective = stateless_objective(model, negative_log_likelihood)
     whole = loop.mean_loss(model, SENTENCES.evaluation_batches(CORPUS, loop.MAX_PREDICTIONS), objective)
     assert whole == pytest.approx(losses.mean(), rel=1e-12)
     pieces = list(split_by_size(np.arange(len(CORPUS)), CORPUS.sizes, loop.MAX_PREDICTIONS))

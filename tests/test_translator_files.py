@@ -14,7 +14,7 @@ import yaml
 
 import dragoman
 from dragoman import DataError, fit
-from dragoman.data import segmenters
+from dragoman.core.defaults import SENTENCEPIECE_FILE
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.io.storage import (
@@ -22,7 +22,6 @@ from dragoman.io.storage import (
     CHECKPOINT_FILE,
     CONFIG_FILE,
     MODEL_DIRECTORY,
-    SENTENCEPIECE_FILE,
     SOURCE_PREFIX,
     SOURCE_VOCAB_FILE,
     TARGET_PREFIX,
@@ -139,9 +138,7 @@ def test_translators_and_language_models_are_loaded_separately(saved: Path, tmp_
 # -- replaced ----------------------------------------------------------------------------------------------------------
 
 
-def test_both_names_of_sentencepieces_file_are_equal() -> None:
-    """`io.storage` cannot import it, so the name is defined twice."""
-    assert segmenters.MODEL_FILE == SENTENCEPIECE_FILE
+def test_files_of_tokenizers_belong_to_a_model_directory() -> None:
     assert {
         SOURCE_PREFIX + SENTENCEPIECE_FILE,
         TARGET_PREFIX + SENTENCEPIECE_FILE,

@@ -23,7 +23,7 @@ from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.segmenters import WordSegmenter
-from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
+from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.models.cache import CacheModel
@@ -256,7 +256,7 @@ def _translator(text: Text, seed: int = 1, **settings: Any) -> Translator:
     whole = {"embedding": 6, "hidden": 8, "filters": 7, "precision": "float64", **settings}
     trees = settings["encoder"] in TREE_ENCODERS
     pairs = _pairs(text, trees=trees)
-    source = Tokenizer(WordSegmenter(), pairs.source.vocab, format=TREE if trees else PLAIN)
+    source = Tokenizer(WordSegmenter(), pairs.source.vocab, format=TREE if trees else PLAIN_TEXT)
     model = Translator.create(pairs, source, seed=seed, embedding_reach=1.0, **whole)
     fit(model, pairs, max_updates=15, learning_rate=0.03, batch_size=100, pool=2, threads=1)
     return model

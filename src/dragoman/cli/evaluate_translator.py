@@ -85,7 +85,10 @@ def evaluate_translators(
         for name, model in systems.items():
             with status(f"{name}: translating"):
                 evaluations[name] = evaluate_translator(
-                    *(model, lines, references, search.beam_size),
+                    model,
+                    lines,
+                    references,
+                    search.beam_size,
                     length=search.length,
                     coverage=search.coverage_penalty,
                     diagnose=options.diagnose,

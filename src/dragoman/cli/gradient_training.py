@@ -112,7 +112,12 @@ def _train_candidates(
             return callback
 
         candidates = fit_best(
-            *(lambda: create(data), data.corpus, data.dev, training, choices, options.output),
+            lambda: create(data),
+            data.corpus,
+            data.dev,
+            training,
+            choices,
+            options.output,
             force=options.force,
             callback=announce,
         )

@@ -87,7 +87,9 @@ def serve(
 
     with limit_threads(threads):
         serve_models(
-            *(models, host, port),
+            models,
+            host,
+            port,
             limits=RequestLimits(**{name.removeprefix("max_"): value for name, value in vars(limits).items()}),
             host_names=host_name,
             cors_origin=cors,

@@ -98,11 +98,11 @@ class TokenizerOptions(OptionGroup):
     def encode(self, lines: LinePairs) -> tuple[ParallelCorpus, Tokenizer, Tokenizer]:
         """Return the encoded texts with the source and target tokenizer: trained on them, or of another translator."""
         from dragoman.data.corpus import ParallelCorpus
-        from dragoman.data.tokenizer import PLAIN, TREE, Tokenizer
+        from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
         from dragoman.models.loading import load_translator
 
-        if self.src_format not in (PLAIN, TREE):
-            raise DataError(f"--src-format {self.src_format}: choose {PLAIN} or {TREE}")
+        if self.src_format not in (PLAIN_TEXT, TREE):
+            raise DataError(f"--src-format {self.src_format}: choose {PLAIN_TEXT} or {TREE}")
         if self.vocab_from is not None:
             if self != TokenizerOptions(vocab_from=self.vocab_from, src_format=self.src_format):
                 names = "--units, --tgt-units, --min-count and --max-size"

@@ -1,5 +1,6 @@
-"""Default settings of search, in a module that imports nothing."""
+"""Constants that several packages share, in a module that imports nothing."""
 
 DEFAULT_BEAM_SIZE = 5
 DEFAULT_LENGTH = "norm"  # length handling
 MAX_TOKENS = 250  # longer lines are split
+SENTENCEPIECE_FILE = "sentencepiece.model"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dragoman.core.defaults import SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError, closest_match
 from dragoman.core.threads import available_cores
 from dragoman.data.detokenize import looks_tokenised, looks_unsegmented
@@ -34,7 +35,6 @@ MAX_SINGLETON_SHARE = 0.005  # with a larger share of singletons, words are spli
 MIN_WORDS_PER_LINE = 1.5  # a text with fewer consists of single words
 MAX_SIZE_DIGITS = 7  # of the number of subwords
 
-MODEL_FILE = "sentencepiece.model"
 MAX_TRAINING_LINES = 1_000_000  # of a longer text, this many lines are sampled evenly
 MAX_LINE_BYTES = 1 << 20  # SentencePiece's default would skip lines of more than 4,192 bytes
 UNKNOWN_PIECE = "no piece"  # has a space, so no text can contain it
@@ -168,7 +168,7 @@ class SubwordSegmenter(Segmenter):
         except (RuntimeError, ValueError):
             valid = False
         if not valid:
-            raise DataError(f"{MODEL_FILE}: damaged, or not created by dragoman; train the subwords again")
+            raise DataError(f"{SENTENCEPIECE_FILE}: damaged, or not created by dragoman; train the subwords again")
         return processor
 
     def segment_all(self, lines: Iterable[str]) -> list[list[str]]:
@@ -183,7 +183,7 @@ class SubwordSegmenter(Segmenter):
         return assign_word_indices((token.startswith(SPACE_MARK), token.strip(SPACE_MARK) != "") for token in tokens)
 
     def files(self) -> Mapping[str, bytes]:
-        return {MODEL_FILE: self.model}
+        return {SENTENCEPIECE_FILE: self.model}
 
 
 def assign_word_indices(tokens: Iterable[tuple[bool, bool]]) -> list[int]:
@@ -268,9 +268,9 @@ def load_segmenter(spec: str, files: Mapping[str, bytes]) -> Segmenter:
         raise DataError("units auto: needs a text to choose from; name the units")
     if kind not in ALGORITHMS:
         return WordSegmenter() if kind == "word" else CharSegmenter()
-    if MODEL_FILE not in files:
-        raise DataError(f"units {spec}: {MODEL_FILE} is missing; train the subwords again")
-    segmenter = SubwordSegmenter(kind if size is None else f"{kind}:{size}", files[MODEL_FILE])
+    if SENTENCEPIECE_FILE not in files:
+        raise DataError(f"units {spec}: {SENTENCEPIECE_FILE} is missing; train the subwords again")
+    segmenter = SubwordSegmenter(kind if size is None else f"{kind}:{size}", files[SENTENCEPIECE_FILE])
     segmenter.validate()
     return segmenter
 

@@ -16,7 +16,7 @@ from dragoman.data.segmenters import Segmenter, SubwordSegmenter, WordSegmenter,
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 
-PLAIN, TREE = "text", "tree"  # formats of a source text
+PLAIN_TEXT, TREE = "text", "tree"  # formats of a source text
 
 
 class TokenizerTrainingKwargs(TypedDict, total=False):
@@ -40,7 +40,7 @@ class Tokenizer:
     segmenter: Segmenter
     vocab: Vocab
     tokenised: bool = True  # whether punctuation is separated from words in the text
-    format: str = PLAIN  # TREE: lines are bracketed trees
+    format: str = PLAIN_TEXT  # TREE: lines are bracketed trees
 
     @classmethod
     def train(
@@ -57,7 +57,7 @@ class Tokenizer:
         *,
         min_count: int | None = None,
         max_size: int | None = None,
-        format: str = PLAIN,
+        format: str = PLAIN_TEXT,
         name: str = "trees",
     ) -> tuple[Tokenizer, Corpus]:
         """Train a tokenizer on a text and encode that text, segmenting it only once.
@@ -67,7 +67,7 @@ class Tokenizer:
             lines: the training text.
             min_count: tokens with a lower count become `<unk>`. Default: 2 for words, otherwise 1.
             max_size: maximum size of the vocabulary.
-            format: PLAIN or TREE.
+            format: PLAIN_TEXT or TREE.
             name: the name of the text, for error messages.
 
         Returns:
@@ -115,7 +115,7 @@ class Tokenizer:
     @classmethod
     def from_saved(cls, config: Mapping[str, object], vocab: Vocab, files: Mapping[str, bytes]) -> Tokenizer:
         units, format = config["units"], config["format"]
-        if not isinstance(units, str) or format not in (PLAIN, TREE):
+        if not isinstance(units, str) or format not in (PLAIN_TEXT, TREE):
             problem = f"a tokenizer with units {units!r} and format {format!r} does not exist"
             raise DataError(f"{problem}; train or copy the model again")
         return cls(load_segmenter(units, files), vocab, bool(config["tokenised"]), format)

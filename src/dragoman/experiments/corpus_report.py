@@ -111,7 +111,10 @@ def _text_parts(split: CorpusSplit, languages: dict[str, ThreeCorpora]) -> Named
             known = len(set(corpus.ids.tolist())) - bool(len(corpus.unknown_positions))
             rows.append(
                 [
-                    *(part, name if split.is_parallel else None, corpus.num_sentences, corpus.num_words),
+                    part,
+                    name if split.is_parallel else None,
+                    corpus.num_sentences,
+                    corpus.num_words,
                     f"{corpus.num_words / max(1, corpus.num_sentences):.1f}",
                     known + len(corpus.spellings),
                     f"{100 * _unknown_share(corpus):.1f}%" if number else None,

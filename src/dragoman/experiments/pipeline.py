@@ -66,7 +66,7 @@ class Experiment(ABC, Generic[DataT, ResultsT]):
         self, recipes: Mapping[str, Recipe[ModelT]], train: TextT, dev: TextT, load: Callable[[Path], ModelT]
     ) -> ModelTrainer[TextT, ModelT]:
         context = TrainingContext(
-            *(train, dev, self.seed, self.models, self.minutes), retrain=self.start_again, callbacks=self.callbacks
+            train, dev, self.seed, self.models, self.minutes, retrain=self.start_again, callbacks=self.callbacks
         )
         return ModelTrainer(context, recipes, load, self.budget)
 

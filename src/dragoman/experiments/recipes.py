@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.combine.mixture import Mixture
 from dragoman.data.brown import brown_clusters
 from dragoman.data.corpus import Corpus, ParallelCorpus
-from dragoman.data.tokenizer import PLAIN as PLAIN_TEXT
-from dragoman.data.tokenizer import TREE, Tokenizer
+from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.experiments.trainer import Recipe, TrainingContext, train_model
 from dragoman.models.cache import CacheModel
 from dragoman.models.configs import TranslatorConfig, size_preset
@@ -206,7 +205,7 @@ MIXTURES = ("kn-5-feed-forward", "kn-5-lstm")
 CORPUS_LANGUAGE_MODELS: dict[str, Recipe[LanguageModel]] = {
     name: LANGUAGE_MODELS[name] for name in dict.fromkeys((*NGRAMS, *CLASSES_AND_CACHE, *NETWORKS, *MIXTURES))
 }
-PLAIN, ATTENTION, SECOND, ENSEMBLE = "encoder-decoder", "attention", "attention-2", "ensemble"
+ENCODER_DECODER, ATTENTION, SECOND, ENSEMBLE = "encoder-decoder", "attention", "attention-2", "ensemble"
 DESCRIPTIONS = {
     **{name: f"n-grams of order {name[-1]}, modified Kneser-Ney" for name in NGRAMS},
     "brown-5": "5-grams of Brown classes",
@@ -216,7 +215,7 @@ DESCRIPTIONS = {
     "lstm": "recurrent network over the sentence so far",
     "kn-5-feed-forward": "mixture of n-grams and network",
     "kn-5-lstm": "mixture of n-grams and recurrent network",
-    PLAIN: "translator: the source as one vector",
+    ENCODER_DECODER: "translator: the source as one vector",
     ATTENTION: "translator: attention to each source word",
     SECOND: "the same with another random seed",
     ENSEMBLE: "two translators with attention together",
@@ -224,7 +223,7 @@ DESCRIPTIONS = {
 ENSEMBLE_MINUTES = 10.0  # of the experiment; from 10 on, a second translator is trained for an ensemble
 # Shares of the time. Searching is the translation of test sentences.
 LANGUAGE_MODEL_WEIGHTS = {"log-linear-words": 0.8, "feed-forward": 1.2, "lstm": 2.2}
-TRANSLATOR_WEIGHTS = {PLAIN: 3.0, ATTENTION: 4.5, SECOND: 4.5}
+TRANSLATOR_WEIGHTS = {ENCODER_DECODER: 3.0, ATTENTION: 4.5, SECOND: 4.5}
 SEARCHING, SEARCHING_WEIGHT = "searching", 3.0
 # Larger translators learn more but need longer: (least minutes of training, sizes).
 SIZES_BY_MINUTES: tuple[tuple[float, dict[str, int]], ...] = (
@@ -240,7 +239,7 @@ CORPUS_TRAINING: Settings = {"learning_rate": 0.004, "warmup": 60, "label_smooth
 
 def translator_names(minutes: float) -> list[str]:
     """Return the translators that there is time for."""
-    return [PLAIN, ATTENTION, *([SECOND] if minutes >= ENSEMBLE_MINUTES else [])]
+    return [ENCODER_DECODER, ATTENTION, *([SECOND] if minutes >= ENSEMBLE_MINUTES else [])]
 
 
 def time_weights(is_parallel: bool, minutes: float) -> dict[str, float]:
@@ -274,7 +273,7 @@ def train_corpus_translator(
 
 _with_attention = partial(train_corpus_translator, encoder="bidirectional", attention="mlp")
 CORPUS_TRANSLATORS: dict[str, Recipe[Translator]] = {
-    PLAIN: Recipe(partial(train_corpus_translator, encoder="forward", attention="none"), uses_gradients=True),
+    ENCODER_DECODER: Recipe(partial(train_corpus_translator, encoder="forward", attention="none"), uses_gradients=True),
     ATTENTION: Recipe(_with_attention, uses_gradients=True),
     SECOND: Recipe(partial(_with_attention, seed_offset=1), uses_gradients=True),
 }

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
+from dragoman.core.defaults import SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError, DragomanError
 
 CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE = "config.yaml", "vocab.tsv", "model.safetensors"  # in each model directory
 CARD_FILE = "README.md"
 CARD_MARKER = "<!-- Written by dragoman, which may overwrite this file; remove this line to keep your own version. -->"
-SOURCE_VOCAB_FILE, SENTENCEPIECE_FILE = "source-vocab.tsv", "sentencepiece.model"  # of translators
+SOURCE_VOCAB_FILE = "source-vocab.tsv"  # of translators
 SOURCE_PREFIX, TARGET_PREFIX = "source-", "target-"  # of the names of a translator's files
 LEXICON_FILE = "lexicon.tsv"  # a readable lexicon, of an aligner or of a translator that has one
 CHECKPOINT_FILE, METRICS_FILE = "training.safetensors", "metrics.jsonl"  # written by training

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from numpy.typing import NDArray
-
 from dragoman.core.scorer import Carry, State
+from dragoman.core.types import Arrays
 from dragoman.data.unknown_words import UnknownWordModel
 from dragoman.data.vocabulary import Vocab
 from dragoman.io import storage
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from dragoman.models.language_model import LanguageModel
 
 Config = Mapping[str, Any]  # settings as in YAML or JSON
-Arrays = Mapping[str, NDArray[Any]]
 
 FORMAT_VERSION = 2  # of model directories; older ones cannot be loaded
 
@@ -115,8 +113,7 @@ class Model(BaseScorer):
         """Write the card again with these scores, unless the user has written one."""
         if storage.is_user_written(Path(path) / storage.CARD_FILE):
             return
-        with storage.atomic_file(Path(path) / storage.CARD_FILE) as temporary:
-            temporary.write_text(self.card(scores, data), encoding="utf-8")
+        storage.write_text(Path(path) / storage.CARD_FILE, self.card(scores, data))
 
     def write_into(self, directory: Path) -> None:
         """Write the model's files into a new directory."""

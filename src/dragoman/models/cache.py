@@ -17,11 +17,12 @@ from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
 from dragoman.core.scorer import Carry, State
 from dragoman.core.settings import Settings, validate
+from dragoman.core.types import Arrays
 from dragoman.data.corpus import Corpus
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
 from dragoman.io.storage import CONFIG_FILE
-from dragoman.models.base import Arrays, Config, SavedModel
+from dragoman.models.base import Config, SavedModel
 from dragoman.models.language_model import LanguageModel
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ class FeedForwardModel(EmbeddingLanguageModel):
         return State(torch.full((batch.num_rows, self.settings.order - 1), START))
 
     def log_probs(self, state: State) -> Tensor:
-        with self.inference_mode():
+        with self.evaluation_mode():
             return self.output.log_probs(self._hidden(state.rows), self.tied_weight).cpu()
 
     def advance(self, state: State, words: Tensor) -> State:

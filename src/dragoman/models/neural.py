@@ -16,13 +16,14 @@ from torch import Generator, Tensor, nn
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry
 from dragoman.core.settings import Settings, validate
+from dragoman.core.types import Arrays
 from dragoman.data.brown import brown_clusters
 from dragoman.data.corpus import Corpus
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import Vocab
 from dragoman.data.word_vectors import WordVectors, vectors_for
 from dragoman.io.storage import ARRAYS_FILE, CONFIG_FILE, VOCAB_FILE
-from dragoman.models.base import Arrays, Config, Model, SavedModel
+from dragoman.models.base import Config, Model, SavedModel
 from dragoman.models.configs import NetworkConfig
 from dragoman.models.language_model import LanguageModel
 from dragoman.nn.layers import PRECISIONS, empty_embedding, empty_linear, log_unigram, reset_linear, uniform_
@@ -85,7 +86,7 @@ class NeuralModel(nn.Module, Model):
         return {name: parameter for name, parameter in self.named_parameters() if parameter.dim() > 1}
 
     @contextmanager
-    def inference_mode(self) -> Iterator[None]:
+    def evaluation_mode(self) -> Iterator[None]:
         """Compute without dropout and without gradients."""
         training = self.training
         if training:
@@ -152,7 +153,7 @@ class NeuralLanguageModel(NeuralModel, LanguageModel):
         """
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        with self.inference_mode():
+        with self.evaluation_mode():
             parts = [self(part).log_probs.double().cpu().numpy() for part in corpus.chunks(TOKENS_PER_BATCH)]
         return np.concatenate([np.zeros(0), *parts])
 

@@ -41,7 +41,10 @@ class RecurrentModel(EmbeddingLanguageModel):
         settings = self.settings
         self.embedding_dropout = Dropout(settings.embedding_dropout, shared_dim=0 if settings.variational else None)
         self.rnn = RecurrentStack(
-            *(settings.cell, settings.layers, settings.embedding, settings.hidden),
+            settings.cell,
+            settings.layers,
+            settings.embedding,
+            settings.hidden,
             residual=settings.residual,
             learned_state=settings.first_state == "learned",
             dropout=settings.dropout,
@@ -103,11 +106,13 @@ class RecurrentModel(EmbeddingLanguageModel):
         """Read sentences of similar length together or, if the state is carried, the whole text as one row."""
         log_probs, offsets = np.zeros(corpus.num_tokens), corpus.token_offsets
         order = np.argsort(corpus.sizes, kind="stable")
-        with self.inference_mode():
+        with self.evaluation_mode():
             if not self.carries:
                 for sentences in split_by_size(order, corpus.sizes, TOKENS_PER_BATCH):
-                    places = np.concatenate([np.arange(offsets[number], offsets[number + 1]) for number in sentences])
-                    log_probs[places] = self(corpus.select(sentences)).log_probs.double().cpu().numpy()
+                    positions = np.concatenate(
+                        [np.arange(offsets[number], offsets[number + 1]) for number in sentences]
+                    )
+                    log_probs[positions] = self(corpus.select(sentences)).log_probs.double().cpu().numpy()
                 return log_probs
             parts, carry = [np.zeros(0)], None
             for segment in TextStream.from_corpus(corpus, rows=1, steps=STREAM_STEPS) if corpus.num_tokens else ():
@@ -120,17 +125,17 @@ class RecurrentModel(EmbeddingLanguageModel):
         """A stream continues after the `</s>` of the sentence before, and starts as if there had been one."""
         if carry is not None:
             return State(carry)
-        with self.inference_mode():
+        with self.evaluation_mode():
             first = torch.full((batch.num_rows,), END if self.carries else START)
             return self._after(first, self.rnn.initial_states(batch.num_rows))
 
     def log_probs(self, state: State) -> Tensor:
         h, _ = state.rows
-        with self.inference_mode():
+        with self.evaluation_mode():
             return self.output.log_probs(self._project(h), self.tied_weight).cpu()
 
     def advance(self, state: State, words: Tensor) -> State:
-        with self.inference_mode():
+        with self.evaluation_mode():
             return self._after(words, state.rows[1])
 
     def finish(self, state: State) -> Carry:

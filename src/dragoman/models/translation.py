@@ -70,7 +70,9 @@ def split_tokens(segmenter: Segmenter, tokens: Sequence[str], max_tokens: int) -
     chunks = [tuple(tokens[start:stop]) for start, stop in pairwise(_chunk_bounds(segmenter, tokens, max_tokens))]
     if segmenter.kind == "char":  # without spaces at the ends
         words = [[index for index, token in enumerate(chunk) if token != SPACE_MARK] for chunk in chunks]
-        chunks = [chunk[places[0] : places[-1] + 1] for chunk, places in zip(chunks, words, strict=True) if places]
+        chunks = [
+            chunk[positions[0] : positions[-1] + 1] for chunk, positions in zip(chunks, words, strict=True) if positions
+        ]
     return tuple(chunk for chunk in chunks if segmenter.join(chunk).strip())
 
 

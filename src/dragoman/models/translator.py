@@ -16,16 +16,16 @@ from torch import Generator, Tensor
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
 from dragoman.core.settings import validate
+from dragoman.core.types import Arrays
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.segmenters import WordSegmenter
-from dragoman.data.tokenizer import PLAIN as PLAIN_TEXT
-from dragoman.data.tokenizer import TREE, Tokenizer
+from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
 from dragoman.io.storage import LEXICON_FILE, SOURCE_PREFIX, SOURCE_VOCAB_FILE, TARGET_PREFIX
 from dragoman.models import translator_parts as parts
-from dragoman.models.base import Arrays, Config, SavedModel
+from dragoman.models.base import Config, SavedModel
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.neural import NeuralModel, create_output, saved_classes, saved_settings, softmax_classes
 from dragoman.models.translation import BaseTranslator
@@ -64,11 +64,11 @@ class TranslatorOutput(NamedTuple):
         return -self.log_probs if self.auxiliary_loss is None else self.auxiliary_loss - self.log_probs
 
 
-class _Targets(NamedTuple):
+class _TargetTokens(NamedTuple):
     """The tokens whose log-probabilities are computed, and what they depend on."""
 
     words: Tensor  # (tokens,)
-    places: Tensor  # (tokens,) in the flat (steps * pairs)
+    flat_indices: Tensor  # (tokens,) in the flat (steps * pairs)
     label_smoothing: float
     attention: Tensor | None = None  # (steps, pairs, longest source)
     candidates: Candidates | None = None  # of the lexicon
@@ -215,27 +215,29 @@ class Translator(NeuralModel, BaseTranslator):
         generator = generator or default_generator(self.device)
         batch, encoded = Batch.from_sentences(pairs.target), self.encode(pairs.source, generator)
         memory = self._memory(encoded, pairs.source)
-        before = torch.cat([torch.full((1, batch.num_rows), START), batch.ids.T[:-1]])  # (steps, rows) e_{t-1}
-        m = self.embedding_dropout(self.embedding(before.to(self.device)), generator)  # (steps, rows, L_m)
+        previous = torch.cat([torch.full((1, batch.num_rows), START), batch.ids.T[:-1]])  # (steps, rows) e_{t-1}
+        m = self.embedding_dropout(self.embedding(previous.to(self.device)), generator)  # (steps, rows, L_m)
         decoded = self.decoder(m, self._initial_state(encoded), memory, generator)
         row, step = torch.nonzero(batch.mask, as_tuple=True)  # (tokens,) each, sentence after sentence
-        places = (step * batch.num_rows + row).to(self.device)  # in the flat (steps * rows)
-        h = _gather_tokens(decoded.h, places)  # (tokens, H)
-        context = None if decoded.contexts is None else _gather_tokens(decoded.contexts, places)
+        flat_indices = (step * batch.num_rows + row).to(self.device)  # in the flat (steps * rows)
+        h = _gather_tokens(decoded.h, flat_indices)  # (tokens, H)
+        context = None if decoded.contexts is None else _gather_tokens(decoded.contexts, flat_indices)
         random_state = generator.get_state() if self.training and decoded.choices is not None else None
-        x = self._read_out(h, context, generator)
+        x = self._output_features(h, context, generator)
         words = torch.from_numpy(pairs.target.ids_with_boundaries(starts=0)).long().to(x.device)
         candidates = None if memory is None else memory.candidates
-        targets = _Targets(words, places, label_smoothing, decoded.attention, candidates)
+        targets = _TargetTokens(words, flat_indices, label_smoothing, decoded.attention, candidates)
         log_probs = self._target_log_probs(x, targets)
         if memory is None or decoded.attention is None or not self.training:
             return TranslatorOutput(log_probs, decoded.attention)
         if decoded.choices is not None and random_state is not None:
             baseline = self._soft_attention_baseline(h, memory, targets, random_state)
-            attention, choices = (_gather_tokens(part, places) for part in (decoded.attention, decoded.choices))
+            attention, choices = (_gather_tokens(part, flat_indices) for part in (decoded.attention, decoded.choices))
             log_probs = reinforce(log_probs, attention, choices, baseline)
         loss = parts.attention_loss(decoded.attention, pairs, memory, self.settings)
-        return TranslatorOutput(log_probs, decoded.attention, None if loss is None else _gather_tokens(loss, places))
+        return TranslatorOutput(
+            log_probs, decoded.attention, None if loss is None else _gather_tokens(loss, flat_indices)
+        )
 
     def _memory(self, encoded: EncoderOutput, source: Corpus) -> Memory | None:
         """Return what the decoder needs of the source at every step, if it attends to it."""
@@ -249,43 +251,51 @@ class Translator(NeuralModel, BaseTranslator):
     def _initial_state(self, encoded: EncoderOutput) -> DecoderState:
         return self.decoder.initial_state(self.bridge(encoded.final_states), encoded.vectors)
 
-    def _read_out(self, h: Tensor, context: Tensor | None, generator: Generator | None = None) -> Tensor:
+    def _output_features(self, h: Tensor, context: Tensor | None, generator: Generator | None = None) -> Tensor:
         """Return the input of the output layer: [h; c], or a tanh layer of it.  # (rows, inputs)"""
         x = self.dropout(h if context is None else torch.cat([h, context], dim=1), generator)
         if self.readout is not None:
             x = self.dropout(self.readout(x).tanh(), generator)
         return x if self.projection is None else self.projection(x)
 
-    def _target_log_probs(self, x: Tensor, targets: _Targets) -> Tensor:
+    def _target_log_probs(self, x: Tensor, targets: _TargetTokens) -> Tensor:
         """Return log P of the targets, with the lexicon's bias if there is one.  # x: (tokens, inputs) -> (tokens,)"""
         if self.lexicon is None or targets.candidates is None or targets.attention is None:
             return self.output.target_log_probs(x, targets.words, targets.label_smoothing, self.tied_weight)
         assert isinstance(self.output, FullSoftmax), "a lexicon needs a full softmax"
         return self.lexicon.target_log_probs(
-            *(self.output, x, targets.words, targets.candidates, targets.attention, targets.places),
-            *(targets.label_smoothing, self.tied_weight),
+            self.output,
+            x,
+            targets.words,
+            targets.candidates,
+            targets.attention,
+            targets.flat_indices,
+            targets.label_smoothing,
+            self.tied_weight,
         )
 
-    def _soft_attention_baseline(self, h: Tensor, memory: Memory, targets: _Targets, random_state: Tensor) -> Tensor:
+    def _soft_attention_baseline(
+        self, h: Tensor, memory: Memory, targets: _TargetTokens, random_state: Tensor
+    ) -> Tensor:
         """Return log P of the targets if each word were predicted with soft attention and the same dropout."""
         assert targets.attention is not None
         with torch.no_grad():
             contexts = torch.einsum("trs,rsd->trd", targets.attention, memory.vectors)  # (steps, rows, D)
             generator = torch.Generator(self.device)
             generator.set_state(random_state)
-            x = self._read_out(h, _gather_tokens(contexts, targets.places), generator)
+            x = self._output_features(h, _gather_tokens(contexts, targets.flat_indices), generator)
             return self._target_log_probs(x, targets)
 
     def pair_log_probs(self, source: Corpus, target: Corpus) -> NDArray[np.float64]:
         """Return log P of every token of target sentences given their sources.  # (tokens,)"""
-        with self.inference_mode():
+        with self.evaluation_mode():
             return self(ParallelCorpus(source, target)).log_probs.double().cpu().numpy()
 
     # -- the scorer ----------------------------------------------------------------------------------------------------
 
     def start(self, batch: Batch, carry: Carry = None, word_inputs: Tensor | None = None) -> State:
         assert batch.source is not None, "a translator needs a source"
-        with self.inference_mode():
+        with self.evaluation_mode():
             encoded = self.encode(batch.source)
             memory = self._memory(encoded, batch.source)
             sentence = None if memory is None else torch.arange(batch.num_rows)
@@ -297,22 +307,22 @@ class Translator(NeuralModel, BaseTranslator):
 
         # words: (rows,), word_inputs: (|V|, gates * H) of all words, if they are known
         """
-        with self.inference_mode():
-            before: DecoderState = state.rows
+        with self.evaluation_mode():
+            previous: DecoderState = state.rows
             words = words.to(self.device)
             if state.sentence is None:
-                return State(before._replace(layers=self.decoder.plain_step(self.embedding(words), before.layers)))
+                return State(previous._replace(layers=self.decoder.plain_step(self.embedding(words), previous.layers)))
             memory: Memory = state.memory
             layout = RowLayout.of(state.sentence, len(memory.vectors))
             if word_inputs is not None:
                 p = word_inputs.index_select(0, words)  # (rows, gates * H)
             else:
                 p = self.decoder.word_inputs(self.embedding(words))
-            return State(self.decoder.attention_step(p, before, memory, layout), memory, state.sentence)
+            return State(self.decoder.attention_step(p, previous, memory, layout), memory, state.sentence)
 
     def log_probs(self, state: State) -> Tensor:
-        with self.inference_mode():
-            log_probs = self.output.log_probs(self._output_input(state), self.tied_weight).cpu()
+        with self.evaluation_mode():
+            log_probs = self.output.log_probs(self._state_features(state), self.tied_weight).cpu()
             if self.lexicon is None or state.sentence is None:
                 return log_probs
             return self.lexicon.log_probs(log_probs, *self._candidate_boosts(self.lexicon, state))
@@ -331,26 +341,26 @@ class Translator(NeuralModel, BaseTranslator):
         size = len(self.vocab) * self.decoder.word_inputs(self.embedding.weight[:1]).shape[1]
         if self.decoder.attention is None or size > MAX_TABLE_SIZE:
             return self
-        with self.inference_mode():
+        with self.evaluation_mode():
             return PreparedTranslator(self, self.decoder.word_inputs(self.embedding.weight))
 
     def word_subset(self, words: Tensor) -> WordSubset:
         """Prepare the scores of some words.  # words: (n,)"""
-        with self.inference_mode():
+        with self.evaluation_mode():
             return self.output.subset(words, self.tied_weight)
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
         """Return log P of some words, up to a constant per row.  # (rows, n)"""
-        with self.inference_mode():
-            scores = subset.scores(self._output_input(state)).cpu()
+        with self.evaluation_mode():
+            scores = subset.scores(self._state_features(state)).cpu()
             if self.lexicon is None or state.sentence is None:
                 return scores
             return self.lexicon.subset_scores(scores, subset.words, *self._candidate_boosts(self.lexicon, state))
 
-    def _output_input(self, state: State) -> Tensor:
+    def _state_features(self, state: State) -> Tensor:
         """# (rows, inputs)"""
         rows: DecoderState = state.rows
-        return self._read_out(rows.layers[-1][0], None if state.memory is None else rows.context)
+        return self._output_features(rows.layers[-1][0], None if state.memory is None else rows.context)
 
     def _candidate_boosts(self, lexicon: LexiconBias, state: State) -> tuple[Tensor, Tensor]:
         """Return the lexicon's candidates of each row and their boosts.  # (rows, K) each"""
@@ -441,6 +451,6 @@ def _check_source_format(settings: TranslatorConfig, source: Tokenizer) -> None:
         )
 
 
-def _gather_tokens(part: Tensor, places: Tensor) -> Tensor:
+def _gather_tokens(part: Tensor, flat_indices: Tensor) -> Tensor:
     """# (steps, rows, ...) -> (tokens, ...)"""
-    return part.flatten(0, 1).index_select(0, places)
+    return part.flatten(0, 1).index_select(0, flat_indices)

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from dragoman.align.em import train_directional_model
 from dragoman.core.errors import DataError
+from dragoman.core.types import Arrays
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import Vocab
-from dragoman.models.base import Arrays
 from dragoman.models.configs import TranslatorConfig
 from dragoman.nn.attention import SCORES, Attention, Memory, fertility_loss, supervision_loss
 from dragoman.nn.attention_priors import PRIORS

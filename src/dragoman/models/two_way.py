@@ -19,12 +19,13 @@ from torch import Generator, Tensor, nn
 
 from dragoman.core.errors import DataError
 from dragoman.core.settings import validate
+from dragoman.core.types import Arrays
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.io.model_card import render_card
 from dragoman.io.storage import BACKWARD, CARD_FILE, CONFIG_FILE, FORWARD, TWO_WAY_KIND, to_yaml
-from dragoman.models.base import FORMAT_VERSION, Arrays, Config
+from dragoman.models.base import FORMAT_VERSION, Config
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.translator import Translator, TranslatorOutput
 from dragoman.nn.attention import agreement

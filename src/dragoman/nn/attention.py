@@ -24,7 +24,7 @@ from dragoman.core.errors import DataError
 from dragoman.data.alignments import WordAlignments
 from dragoman.nn.attention_priors import AttentionHistory, AttentionPrior, PriorInput
 from dragoman.nn.layers import TypedModuleDict, empty_linear, glorot_, uniform_
-from dragoman.nn.step_products import PLAIN, GradientContext, StepProducts
+from dragoman.nn.step_products import STEPWISE_PRODUCTS, GradientContext, StepProducts
 
 if TYPE_CHECKING:
     from dragoman.nn.lexicon import Candidates
@@ -75,7 +75,7 @@ class AttentionScore(nn.Module, ABC):
         """# (rows, H) -> (rows, K)"""
 
     @abstractmethod
-    def forward(self, keys: Tensor, query: Tensor, products: StepProducts = PLAIN) -> Tensor:
+    def forward(self, keys: Tensor, query: Tensor, products: StepProducts = STEPWISE_PRODUCTS) -> Tensor:
         """a_t.  # keys: (sentences, longest, K), query: (sentences, rows, K) -> (sentences, rows, longest)"""
 
 
@@ -85,7 +85,7 @@ class _ProductScore(AttentionScore):
     def query(self, h: Tensor, products: StepProducts) -> Tensor:
         return h
 
-    def forward(self, keys: Tensor, query: Tensor, products: StepProducts = PLAIN) -> Tensor:
+    def forward(self, keys: Tensor, query: Tensor, products: StepProducts = STEPWISE_PRODUCTS) -> Tensor:
         return products.per_sentence("score", keys.transpose(1, 2), query)
 
 
@@ -138,7 +138,7 @@ class MLPScore(AttentionScore):
     def query(self, h: Tensor, products: StepProducts) -> Tensor:
         return products.linear("query", self.query_input.weight, h)
 
-    def forward(self, keys: Tensor, query: Tensor, products: StepProducts = PLAIN) -> Tensor:
+    def forward(self, keys: Tensor, query: Tensor, products: StepProducts = STEPWISE_PRODUCTS) -> Tensor:
         scores: Tensor = _TanhScore.apply(keys, query, self.output)  # type: ignore[no-untyped-call]
         return scores
 
@@ -200,7 +200,7 @@ class Attention(nn.Module):
         layout: RowLayout,
         previous: Tensor | None = None,
         history: AttentionHistory | None = None,
-        products: StepProducts = PLAIN,
+        products: StepProducts = STEPWISE_PRODUCTS,
         generator: Generator | None = None,
     ) -> AttentionOutput:
         """Attend with some rows.
@@ -248,7 +248,7 @@ class RowLayout(NamedTuple):
 
     sentences: int
     width: int  # most rows that a sentence has
-    places: Tensor | None = None  # (rows,) place of each row in the flat grid; None: rows fill the grid in order
+    flat_indices: Tensor | None = None  # (rows,) index of each row in the flat grid; None: rows fill the grid in order
 
     @classmethod
     def of(cls, sentence: Tensor, sentences: int) -> RowLayout:
@@ -259,27 +259,27 @@ class RowLayout(NamedTuple):
         first = counts.cumsum(0) - counts  # (sentences,) first row of each sentence after sorting
         within = torch.empty_like(sentence)
         within[order] = torch.arange(len(sentence)) - first[sentence[order]]
-        places = sentence * width + within
-        full = len(sentence) == sentences * width and bool((places == torch.arange(len(places))).all())
-        return cls(sentences, width, None if full else places)
+        flat_indices = sentence * width + within
+        full = len(sentence) == sentences * width and bool((flat_indices == torch.arange(len(flat_indices))).all())
+        return cls(sentences, width, None if full else flat_indices)
 
     def to_grid(self, x: Tensor) -> Tensor:
         """# (rows, n) -> (sentences, width, n), 0 where there is no row"""
-        if self.places is None:
+        if self.flat_indices is None:
             return x.view(self.sentences, self.width, -1)
-        flat = x.new_zeros(self.sentences * self.width, x.shape[1]).index_copy_(0, self.places.to(x.device), x)
+        flat = x.new_zeros(self.sentences * self.width, x.shape[1]).index_copy_(0, self.flat_indices.to(x.device), x)
         return flat.view(self.sentences, self.width, -1)
 
     def expand(self, x: Tensor) -> Tensor:
         """Repeat values of sentences for their rows.  # (sentences, ...) -> (rows, ...)"""
-        if self.places is not None:
-            return x.index_select(0, (self.places // self.width).to(x.device))
+        if self.flat_indices is not None:
+            return x.index_select(0, (self.flat_indices // self.width).to(x.device))
         return x if self.width == 1 else x.repeat_interleave(self.width, dim=0)
 
     def to_rows(self, grid: Tensor) -> Tensor:
         """# (sentences, width, n) -> (rows, n)"""
         flat = grid.flatten(0, 1)
-        return flat if self.places is None else flat.index_select(0, self.places.to(flat.device))
+        return flat if self.flat_indices is None else flat.index_select(0, self.flat_indices.to(flat.device))
 
 
 # -- losses on attention, with a value per token, and the gradient of hard attention -----------------------------------

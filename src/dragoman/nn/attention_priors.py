@@ -90,8 +90,8 @@ class PositionPrior(AttentionPrior):
 
     def forward(self, given: PriorInput) -> Tensor:
         diagonal = (given.history.t + 0.5) / (self.log_ratio.exp() * given.sizes)  # (rows,)
-        places = (given.positions() + 0.5) / given.sizes[:, None]  # (rows, longest)
-        return -self.log_strength.exp() * (places - diagonal[:, None]).abs()
+        relative_positions = (given.positions() + 0.5) / given.sizes[:, None]  # (rows, longest)
+        return -self.log_strength.exp() * (relative_positions - diagonal[:, None]).abs()
 
 
 class MarkovPrior(AttentionPrior):
@@ -111,9 +111,9 @@ class MarkovPrior(AttentionPrior):
     def forward(self, given: PriorInput) -> Tensor:
         """Before the first word, attention is taken to be at the position before the first source word."""
         first = (given.history.t == 0).to(given.alpha)[:, None]
-        before = torch.cat([first, given.alpha], dim=1)[:, None]  # (rows, 1, 1 + longest)
+        previous = torch.cat([first, given.alpha], dim=1)[:, None]  # (rows, 1, 1 + longest)
         kernel = self.jumps.softmax(dim=0).flip(0)[None, None]
-        expected = conv1d(before, kernel, padding=MAX_JUMP)[:, 0, 1:]  # (rows, longest)
+        expected = conv1d(previous, kernel, padding=MAX_JUMP)[:, 0, 1:]  # (rows, longest)
         return self.log_strength.exp() * (expected + MIN_JUMP_PROB).log()
 
 

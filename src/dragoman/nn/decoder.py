@@ -14,7 +14,7 @@ from dragoman.nn.attention_priors import AttentionHistory
 from dragoman.nn.cells import CELLS, CellState
 from dragoman.nn.layers import Dropout, TypedModuleDict, TypedModuleList, empty_linear, reset_linear, uniform_
 from dragoman.nn.recurrent import RecurrentLayer
-from dragoman.nn.step_products import PLAIN, GatheredProducts, StepProducts
+from dragoman.nn.step_products import STEPWISE_PRODUCTS, GatheredGradientProducts, StepProducts
 
 CONTEXT = "context to state"  # the name of a product of a step
 
@@ -88,7 +88,7 @@ class Decoder(nn.Module):
         state: DecoderState,
         memory: Memory,
         layout: RowLayout,
-        products: StepProducts = PLAIN,
+        products: StepProducts = STEPWISE_PRODUCTS,
         masks: Sequence[Tensor] = (),
         generator: Generator | None = None,
     ) -> DecoderState:
@@ -99,11 +99,11 @@ class Decoder(nn.Module):
         assert self.attention is not None and self.context_input is not None
         p = products.add(CONTEXT, self.context_input.weight, p, state.context)
         states: list[CellState] = []
-        for number, (layer, before) in enumerate(zip(self.layers, state.layers, strict=True), 1):
+        for number, (layer, previous) in enumerate(zip(self.layers, state.layers, strict=True), 1):
             if number > 1:
                 h = states[-1][0] * masks[number - 2] if masks else states[-1][0]
                 p = products.linear(f"input {number}", layer.input.weight, h) + layer.input.bias
-            states.append(layer.step(p, before, products, f"state {number}"))
+            states.append(layer.step(p, previous, products, f"state {number}"))
         h, history = states[-1][0], state.history
         attended = self.attention(memory, h, layout, state.attention, history, products, generator)
         if history is not None:
@@ -124,7 +124,7 @@ class Decoder(nn.Module):
             return DecoderOutput(m)
         assert self.context_input is not None
         layout = RowLayout(m.shape[1], 1)
-        products: StepProducts = GatheredProducts(len(m)) if torch.is_grad_enabled() else PLAIN
+        products: StepProducts = GatheredGradientProducts(len(m)) if torch.is_grad_enabled() else STEPWISE_PRODUCTS
         added = {CONTEXT: self.context_input.weight}  # matrices whose products are added to all sums of the first layer
         if len(recurrent := self.layers[0].recurrent_matrices("state 1")) == 1:
             added |= recurrent

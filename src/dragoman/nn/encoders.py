@@ -292,10 +292,10 @@ class TreeLayer(nn.Module):
         return EncodedTrees(vectors, _to_device(trees.mask, x), _take(waiting[-1], trees.roots))
 
 
-def _take(states: list[CellState], places: NDArray[np.int64]) -> CellState:
-    """Select states among those passed on, from the lowest height to the highest.  # (places, H) each"""
+def _take(states: list[CellState], positions: NDArray[np.int64]) -> CellState:
+    """Select states among those passed on, from the lowest height to the highest.  # (positions, H) each"""
     parts = (torch.cat(parts) for parts in zip(*states, strict=True))
-    return tuple(part.index_select(0, _to_device(places, part)) for part in parts)
+    return tuple(part.index_select(0, _to_device(positions, part)) for part in parts)
 
 
 def _to_device(array: NDArray[np.int64] | NDArray[np.bool_], x: Tensor) -> Tensor:

@@ -105,26 +105,26 @@ class LexiconBias(nn.Module):
         targets: Tensor,
         candidates: Candidates,
         attention: Tensor,
-        places: Tensor,
+        flat_indices: Tensor,
         label_smoothing: float = 0.0,
         tied: Tensor | None = None,
     ) -> Tensor:
         """Return log P' of the tokens of some sentences.  # (tokens,)
 
-        # x: (tokens, inputs) of the output layer; attention: (steps, sentences, longest); places: (tokens,) in the
+        # x: (tokens, inputs) of the output layer; attention: (steps, sentences, longest); flat_indices: (tokens,) in the
         # flat (steps * sentences)
         """
         W, b = output.weights(tied)
         log_probs, log_z = target_scores(x, W, b, targets)
         steps, sentences, _ = attention.shape
-        places = places % sentences * steps + places // sentences  # sentences first
-        grid = x.new_zeros(sentences * steps, x.shape[1]).index_copy(0, places, x).view(sentences, steps, -1)
+        indices = flat_indices % sentences * steps + flat_indices // sentences  # sentences first
+        grid = x.new_zeros(sentences * steps, x.shape[1]).index_copy(0, indices, x).view(sentences, steps, -1)
         words = candidates.words
         scores = torch.baddbmm(b[words][:, None], grid, W[words].transpose(1, 2))  # (sentences, steps, K)
         boost = self.boosts(candidates, attention.transpose(0, 1))
-        boost, scores = (part.flatten(0, 1).index_select(0, places) for part in (boost, scores))  # (tokens, K) each
+        boost, scores = (part.flatten(0, 1).index_select(0, indices) for part in (boost, scores))  # (tokens, K) each
         norm = ((scores - log_z[:, None]).exp() * boost).sum(dim=1).log1p()  # (tokens,)
-        target_boost = (boost * (words[places // steps] == targets[:, None])).sum(dim=1)  # (tokens,)
+        target_boost = (boost * (words[indices // steps] == targets[:, None])).sum(dim=1)  # (tokens,)
         result = log_probs + target_boost.log1p() - norm
         if not label_smoothing:
             return result

@@ -107,8 +107,8 @@ class WordClasses:
     class_of: Tensor  # (|V|,)
     sizes: list[int]  # (|C|,) |V_c| of each class
     words: Tensor  # (|V|,) the words, class by class
-    places: Tensor  # (|V|,) the place of each word in `words`
-    places_within: Tensor  # (|V|,) the place of each word within its class
+    positions: Tensor  # (|V|,) the position of each word in `words`
+    positions_within: Tensor  # (|V|,) the position of each word within its class
 
     @classmethod
     def from_numbers(cls, numbers: NDArray[np.integer]) -> Self:
@@ -121,8 +121,8 @@ class WordClasses:
         class_of = torch.from_numpy(np.unique(joined, return_inverse=True)[1].astype(np.int64))
         sizes = torch.bincount(class_of)
         words = torch.argsort(class_of, stable=True)
-        places = torch.argsort(words)
-        return cls(class_of, sizes.tolist(), words, places, places - (sizes.cumsum(0) - sizes)[class_of])
+        positions = torch.argsort(words)
+        return cls(class_of, sizes.tolist(), words, positions, positions - (sizes.cumsum(0) - sizes)[class_of])
 
     def __len__(self) -> int:
         """|C|."""
@@ -175,8 +175,8 @@ class ClassFactoredSoftmax(nn.Module):
         # Buffers, (|V|,) each; see `WordClasses`.
         self.class_of = nn.Buffer(classes.class_of)
         self.words = nn.Buffer(classes.words, persistent=False)
-        self.places = nn.Buffer(classes.places, persistent=False)
-        self.places_within = nn.Buffer(classes.places_within, persistent=False)
+        self.positions = nn.Buffer(classes.positions, persistent=False)
+        self.positions_within = nn.Buffer(classes.positions_within, persistent=False)
 
     def reset_parameters(self, generator: Generator) -> None:
         self.within.reset_parameters(generator)
@@ -193,7 +193,7 @@ class ClassFactoredSoftmax(nn.Module):
         class_log_probs = self.classes(x).log_softmax(dim=1)  # (rows, |C|)
         scores = nn.functional.linear(x, *self.within.weights(tied))[:, self.words]  # (rows, |V|) class by class
         parts = [part.log_softmax(dim=1) for part in scores.split(self.sizes, dim=1)]  # log P(e | c, x)
-        return torch.cat(parts, dim=1)[:, self.places] + class_log_probs[:, self.class_of]
+        return torch.cat(parts, dim=1)[:, self.positions] + class_log_probs[:, self.class_of]
 
     def target_log_probs(
         self, x: Tensor, targets: Tensor, label_smoothing: float = 0.0, tied: Tensor | None = None
@@ -209,7 +209,7 @@ class ClassFactoredSoftmax(nn.Module):
             x[order].split(rows),
             W.index_select(0, self.words).split(self.sizes),
             b.index_select(0, self.words).split(self.sizes),
-            self.places_within[targets[order]].split(rows),
+            self.positions_within[targets[order]].split(rows),
             strict=True,
         )
         within = [target_log_probs(*part, label_smoothing) for part in parts if len(part[0])]

@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 
 from dragoman.nn.cells import CELLS, CellState
 from dragoman.nn.layers import Dropout, TypedModuleList, empty_linear, reset_gate_biases, uniform_
-from dragoman.nn.step_products import PLAIN, StepProducts
+from dragoman.nn.step_products import STEPWISE_PRODUCTS, StepProducts
 
 FUSED = ("lstm", "rnn")  # cells whose equations are those of torch.lstm and torch.rnn_tanh
 STATE = "state"  # the name of the recurrent products of a step
@@ -53,7 +53,9 @@ class RecurrentLayer(nn.Module):
             return tuple(self.input.weight.new_zeros(rows, self.hidden_size) for _ in self.cell.state)
         return tuple(self.initial[name].expand(rows, -1) for name in self.cell.state)
 
-    def step(self, p: Tensor, state: CellState, products: StepProducts = PLAIN, name: str = STATE) -> CellState:
+    def step(
+        self, p: Tensor, state: CellState, products: StepProducts = STEPWISE_PRODUCTS, name: str = STATE
+    ) -> CellState:
         """Return the state after one more word, given p = W_x x + b.  # p: (rows, gates * H)"""
         matrices = self.recurrent_matrices(name)
         return self.cell.step(p, state, [partial(products.add, part, W) for part, W in matrices.items()])
@@ -78,7 +80,7 @@ class RecurrentLayer(nn.Module):
 
     def fold(self, x: Tensor, state: CellState, W_h: Tensor | None = None) -> tuple[Tensor, CellState]:
         """Read rows of equal length step by step: the definition of `forward`."""
-        products = [partial(PLAIN.add, part, W) for part, W in self.recurrent_matrices(W_h=W_h).items()]
+        products = [partial(STEPWISE_PRODUCTS.add, part, W) for part, W in self.recurrent_matrices(W_h=W_h).items()]
         h = []
         for p in self.input(x).unbind():  # (rows, gates * H)
             state = self.cell.step(p, state, products)
@@ -126,8 +128,8 @@ class PackedOrder(NamedTuple):
     See torch.nn.utils.rnn.PackedSequence. Kernels compute nothing for padding in this order.
     """
 
-    places: Tensor  # (tokens,) places of the tokens in the flat padded batch (longest * rows)
-    reversed_places: Tensor  # (tokens,) the same where each row is read from its last token to its first
+    flat_indices: Tensor  # (tokens,) indices of the tokens in the flat padded batch (longest * rows)
+    reversed_indices: Tensor  # (tokens,) the same where each row is read from its last token to its first
     batch_sizes: Tensor  # (longest,) on the CPU: rows that have a token at each step
     restored: Tensor  # (rows,) place of each row in the sorted order
 
@@ -138,20 +140,20 @@ class PackedOrder(NamedTuple):
         steps = torch.arange(int(lengths.max()))
         step, row = torch.nonzero(steps[:, None] < lengths[order], as_tuple=True)  # (tokens,) each
         row, rows = order[row], len(lengths)
-        places, reversed_places = step * rows + row, (lengths[row] - 1 - step) * rows + row
+        flat_indices, reversed_indices = step * rows + row, (lengths[row] - 1 - step) * rows + row
         batch_sizes = (steps[:, None] < lengths).sum(dim=1)
         restored = torch.argsort(order)
-        return cls(places.to(device), reversed_places.to(device), batch_sizes, restored.to(device))
+        return cls(flat_indices.to(device), reversed_indices.to(device), batch_sizes, restored.to(device))
 
     def run(self, layer: RecurrentLayer, x: Tensor, *, reverse: bool = False) -> tuple[Tensor, CellState]:
         """Read padded rows with a layer.
 
         # x: (longest, rows, inputs) -> h (longest, rows, H), zero at padding; state of each row after its last token
         """
-        places = self.reversed_places if reverse else self.places
-        tokens = x.flatten(0, 1).index_select(0, places)
+        flat_indices = self.reversed_indices if reverse else self.flat_indices
+        tokens = x.flatten(0, 1).index_select(0, flat_indices)
         h, last = layer.forward_packed(tokens, self.batch_sizes, layer.initial_state(x.shape[1]))
-        flat = h.new_zeros(len(x) * x.shape[1], layer.hidden_size).index_copy(0, places, h)
+        flat = h.new_zeros(len(x) * x.shape[1], layer.hidden_size).index_copy(0, flat_indices, h)
         return flat.unflatten(0, x.shape[:2]), tuple(part.index_select(0, self.restored) for part in last)
 
 

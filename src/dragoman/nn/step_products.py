@@ -1,8 +1,8 @@
 """Products with matrices that all steps of a recurrence share, and gathered gradients of these matrices.
 
 Automatic differentiation adds up the gradient of a shared matrix step by step: one small product and one pass over the
-whole matrix for each step. `GatheredProducts` takes the matrix out of the steps' differentiation: it records the input
-of each step, and when the gradients of all steps' outputs are known, computes the matrix's gradient in one product.
+whole matrix for each step. `GatheredGradientProducts` takes the matrix out of the steps' differentiation: it records
+the input of each step, and when the gradients of all steps' outputs are known, computes the matrix's gradient at once.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class StepProducts:
         """Continue with the next step."""
 
 
-PLAIN = StepProducts()
+STEPWISE_PRODUCTS = StepProducts()
 
 
-class GatheredProducts(StepProducts):
+class GatheredGradientProducts(StepProducts):
     """Products of a given number of steps, whose matrices get their gradients from all steps at once."""
 
     def __init__(self, steps: int) -> None:

@@ -48,7 +48,10 @@ def _statistics(report: DoctorReport) -> str:
 def _dev_table(report: DoctorReport) -> str:
     rows = [
         [
-            *(dev.file, dev.lines, dev.in_train, dev.source_in_train),
+            dev.file,
+            dev.lines,
+            dev.in_train,
+            dev.source_in_train,
             *(f"{100 * share:.2f}%" for share in (dev.unknown_tokens, dev.unknown_types)),
         ]
         for dev in report.dev
@@ -59,8 +62,12 @@ def _dev_table(report: DoctorReport) -> str:
 def _cost_table(report: DoctorReport) -> str:
     rows = [
         [
-            *(cost.file, cost.ngrams, f"{cost.memory / 1e6:,.0f}", f"{cost.disk / 1e6:,.1f}"),
-            *(_format_duration(cost.seconds), cost.basis),
+            cost.file,
+            cost.ngrams,
+            f"{cost.memory / 1e6:,.0f}",
+            f"{cost.disk / 1e6:,.1f}",
+            _format_duration(cost.seconds),
+            cost.basis,
         ]
         for cost in report.costs
     ]

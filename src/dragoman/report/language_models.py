@@ -108,9 +108,15 @@ def likelihood_table(results: Sequence[NamedEvaluation]) -> str:
     headers = ["model", "perplexity", "words", "class", "known", "bits/char", "unknown", "log-lik.", "log-lik. unknown"]
     rows = [
         [
-            *(result.name, likelihood.perplexity, likelihood.perplexity_words, likelihood.perplexity_class),
-            *(likelihood.perplexity_known, _format_bits(likelihood), likelihood.unknown_words),
-            *(likelihood.log_likelihood, likelihood.log_likelihood_unknown),
+            result.name,
+            likelihood.perplexity,
+            likelihood.perplexity_words,
+            likelihood.perplexity_class,
+            likelihood.perplexity_known,
+            _format_bits(likelihood),
+            likelihood.unknown_words,
+            likelihood.log_likelihood,
+            likelihood.log_likelihood_unknown,
         ]
         for result in results
         for likelihood in [result.evaluation.likelihood]
@@ -139,9 +145,13 @@ def floor_table(results: Sequence[tuple[str, LanguageModelEvaluation]]) -> str:
     headers = ["model", "class", "floor", "nats above", "perplexity", "floor", "nats above"]
     rows = [
         [
-            *(name, result.likelihood.perplexity_class, format_with_error(*floor.perplexity_class)),
-            *(_format_nats(gap.by_class), result.likelihood.perplexity),
-            *(format_with_error(*floor.perplexity), _format_nats(gap.full)),
+            name,
+            result.likelihood.perplexity_class,
+            format_with_error(*floor.perplexity_class),
+            _format_nats(gap.by_class),
+            result.likelihood.perplexity,
+            format_with_error(*floor.perplexity),
+            _format_nats(gap.full),
         ]
         for name, result in results
         if (floor := result.floor) is not None and (gap := result.gap) is not None

@@ -46,7 +46,9 @@ def scores_section(scores: Mapping[str, TranslationScores]) -> TableSection:
     """Return the scores of systems."""
     rows = [
         [
-            *(name, score.bleu, score.chrf),
+            name,
+            score.bleu,
+            score.chrf,
             *map(_format_ratio, (score.length_ratio, score.brevity_penalty)),
             *(f"{precision:.1f}" for precision in score.precisions),
         ]

@@ -107,8 +107,8 @@ def beam_search(
     limits = word_limits(max_words, batch)
     if coverage < 0 or (coverage and batch.source is None):
         raise DataError(f"coverage must be >= 0 and requires a source (got {coverage})")
-    task = _SearchTask(scorer, beam_size, n_best, length, limits, source_lengths(batch), coverage, lattice, on_step)
-    backpointers, completed = _search(task, batch)
+    search = _BeamSearch(scorer, beam_size, n_best, length, limits, source_lengths(batch), coverage, lattice, on_step)
+    backpointers, completed = _search(search, batch)
     return _trace_hypotheses(backpointers, [completed.best(row) for row in range(batch.num_rows)], batch.source)
 
 
@@ -142,7 +142,7 @@ def beam_search_corpus(
     return results
 
 
-class _SearchTask(NamedTuple):
+class _BeamSearch(NamedTuple):
     """The constants of a search."""
 
     scorer: Scorer
@@ -170,10 +170,8 @@ class _SearchTask(NamedTuple):
         if not bool((nth_best_score[sentence] > -torch.inf).any()):
             return torch.ones_like(continuing)
         source_words = None if self.source_words is None else self.source_words[sentence]
-        length, longest = (
-            torch.full_like(sentence, words),
-            self.limits[sentence] - 1,
-        )  # a finished one is below the limit
+        length = torch.full_like(sentence, words)
+        longest = self.limits[sentence] - 1  # a finished one is below the limit
         bound = self.length.bound(beam.log_prob, length, longest, source_words)
         improvable = torch.zeros(len(nth_best_score), dtype=torch.bool)
         improvable[sentence[continuing & (bound > nth_best_score[sentence])]] = True
@@ -205,49 +203,49 @@ class _Completed(NamedTuple):
     finished: bool
 
 
-def _search(task: _SearchTask, batch: Batch) -> tuple[Backpointers, _CompletedHypotheses]:
+def _search(search: _BeamSearch, batch: Batch) -> tuple[Backpointers, _CompletedHypotheses]:
     sentence = torch.arange(batch.num_rows)
     log_prob = torch.zeros(batch.num_rows, dtype=torch.float64)
-    active = _ActiveHypotheses(task.scorer.start(batch), sentence, log_prob, sentence, batch.num_rows)
-    if task.lattice is not None:
-        task.lattice.start(batch.num_rows)
+    active = _ActiveHypotheses(search.scorer.start(batch), sentence, log_prob, sentence, batch.num_rows)
+    if search.lattice is not None:
+        search.lattice.start(batch.num_rows)
     backpointers: Backpointers = []
-    completed = _CompletedHypotheses(batch.num_rows, task.n_best)
-    free_slots = torch.full((batch.num_rows,), task.beam_size)  # places in the beam without a finished hypothesis
+    completed = _CompletedHypotheses(batch.num_rows, search.n_best)
+    free_slots = torch.full((batch.num_rows,), search.beam_size)  # slots of the beam without a finished hypothesis
     while len(active.sentence):
-        if task.on_step is not None:
-            task.on_step()
+        if search.on_step is not None:
+            search.on_step()
         words = len(backpointers)
-        attention, coverage = attention_weights(task.scorer, active.state), None  # (rows, longest source) each
-        if task.coverage:
+        attention, coverage = attention_weights(search.scorer, active.state), None  # (rows, longest source) each
+        if search.coverage:
             if attention is None:
                 raise DataError("a coverage penalty needs attention, and this translator has none; leave it out")
             coverage = attention if active.coverage is None else active.coverage + attention
-        beam, pruned = _expand(active, free_slots, task)
-        score = task.score(beam, words, coverage)
-        if task.lattice is not None:
-            task.lattice.record(beam, score, pruned, task.score(pruned, words, coverage))
+        beam, pruned = _expand(active, free_slots, search)
+        score = search.score(beam, words, coverage)
+        if search.lattice is not None:
+            search.lattice.record(beam, score, pruned, search.score(pruned, words, coverage))
         backpointers.append((beam, attention))
         finished = beam.token == END
         free_slots -= torch.bincount(beam.sentence[finished], minlength=len(free_slots))
         completed.add(beam, score, finished, words, finished=True)
-        at_limit = ~finished & (task.limits[beam.sentence] <= words + 1)
+        at_limit = ~finished & (search.limits[beam.sentence] <= words + 1)
         if bool(at_limit.any()):
-            completed.add(beam, task.score(beam, words + 1, coverage), at_limit, words, finished=False)
+            completed.add(beam, search.score(beam, words + 1, coverage), at_limit, words, finished=False)
         continuing = ~(finished | at_limit)
-        continuing &= task.can_improve(beam, continuing, words + 1, completed.nth_best_score)
-        active = _advance(task.scorer, active._replace(coverage=coverage), beam, continuing)
+        continuing &= search.can_improve(beam, continuing, words + 1, completed.nth_best_score)
+        active = _advance(search.scorer, active._replace(coverage=coverage), beam, continuing)
     return backpointers, completed
 
 
-def _expand(active: _ActiveHypotheses, free_slots: Tensor, task: _SearchTask) -> tuple[Continuations, Continuations]:
+def _expand(active: _ActiveHypotheses, free_slots: Tensor, search: _BeamSearch) -> tuple[Continuations, Continuations]:
     """Return the continuations that fit in the beam, best first in each sentence, and the best of the pruned ones.
 
     # free_slots: (sentences,)
     """
-    num_pruned = 0 if task.lattice is None else task.lattice.max_pruned
-    log_probs, ids = candidate_log_probs(task.scorer, active.state)  # (rows, n), (n,)
-    k = min(task.beam_size + num_pruned, log_probs.shape[1])
+    num_pruned = 0 if search.lattice is None else search.lattice.max_pruned
+    log_probs, ids = candidate_log_probs(search.scorer, active.state)  # (rows, n), (n,)
+    k = min(search.beam_size + num_pruned, log_probs.shape[1])
     values, columns = top_k_words(log_probs, k)  # (rows, k) each
     values, tokens = values.cpu(), (columns if ids is None else ids[columns]).cpu()
     sentences, group, counts = torch.unique_consecutive(active.sentence, return_inverse=True, return_counts=True)
@@ -256,16 +254,16 @@ def _expand(active: _ActiveHypotheses, free_slots: Tensor, task: _SearchTask) ->
     grid = torch.full((len(sentences), int(counts.max()), k), -torch.inf, dtype=torch.float64)
     grid[group, column] = values.double() + active.log_prob[:, None]
     ranked, index = grid.flatten(1).sort(dim=1, descending=True, stable=True)  # (active sentences, rows of each * k)
-    rank, places = torch.arange(ranked.shape[1]), free_slots[sentences][:, None]
+    rank, slots = torch.arange(ranked.shape[1]), free_slots[sentences][:, None]
     possible = ranked > -torch.inf
 
     def continuations(chosen: Tensor) -> Continuations:
-        which, ranks = (chosen & possible).nonzero(as_tuple=True)
-        flat = index[which, ranks]
-        row = first[which] + flat // k
-        return Continuations(sentences[which], row, active.parent[row], tokens[row, flat % k], ranked[which, ranks])
+        groups, ranks = (chosen & possible).nonzero(as_tuple=True)
+        flat = index[groups, ranks]
+        row = first[groups] + flat // k
+        return Continuations(sentences[groups], row, active.parent[row], tokens[row, flat % k], ranked[groups, ranks])
 
-    return continuations(rank < places), continuations((rank >= places) & (rank < places + num_pruned))
+    return continuations(rank < slots), continuations((rank >= slots) & (rank < slots + num_pruned))
 
 
 def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -346,12 +344,12 @@ def _trace_hypotheses(
         attention = weights.new_zeros(len(completed), len(backpointers), weights.shape[1])
     for t in range(int(step.max()), -1, -1):
         beam, weights = backpointers[t]
-        which = (step >= t).nonzero()[:, 0]
-        number = index[which]
-        ids[which, t] = beam.token[number]
+        active = (step >= t).nonzero()[:, 0]
+        number = index[active]
+        ids[active, t] = beam.token[number]
         if attention is not None and weights is not None:
-            attention[which, t] = weights[beam.row[number]]
-        index[which] = beam.parent[number]
+            attention[active, t] = weights[beam.row[number]]
+        index[active] = beam.parent[number]
     widths, hypotheses = attention_widths(source, len(lists)), [list[Hypothesis]() for _ in lists]
     sentences = [sentence for sentence, best in enumerate(lists) for _ in best]
     for row, (sentence, end, path) in enumerate(zip(sentences, completed, ids.tolist(), strict=True)):

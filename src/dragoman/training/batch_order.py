@@ -94,7 +94,10 @@ class _SelectedBatches:
 
 def _shuffled_batches(data: Examples, config: TrainingConfig, epoch: int) -> EpochBatches:
     indices = epoch_batches(
-        *(data.sizes, config.batch_size, config.seed, epoch),
+        data.sizes,
+        config.batch_size,
+        config.seed,
+        epoch,
         by_sentences=config.batch_by == "sentences",
         pool=config.pool,
         sort_keys=_sort_keys(data),

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
@@ -28,9 +29,8 @@ from dragoman.training.objectives import (
     Objective,
     StatefulObjective,
     UnknownWordReplacement,
-    label_smoothed,
     negative_log_likelihood,
-    stateless,
+    stateless_objective,
     stream_objective,
     with_unknown_words,
 )
@@ -62,7 +62,7 @@ class FitResult:
 
     @property
     def stop_reason(self) -> str:
-        return self.progress.finished
+        return self.progress.stop_reason
 
 
 TrainingCallback = Callable[[TrainingStarted | StepReport], None]
@@ -111,7 +111,7 @@ def fit(
         if not isinstance(model, StorableModel):
             raise DataError("only models of this package can be trained in a directory; leave out output")
         directory = TrainingDirectory(Path(output), model)
-    with limit_threads(config.threads), training_mode(model, config.device):
+    with limit_threads(config.threads), on_device(model, config.device):
         if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
             fingerprints = {
                 "train": data.fingerprint(),
@@ -163,9 +163,10 @@ def _create_task(
     if carries:
         stateful = stream_objective(model, config.label_smoothing)
     elif config.label_smoothing:
-        stateful = label_smoothed(model, config.label_smoothing)
+        smoothed = partial(negative_log_likelihood, label_smoothing=config.label_smoothing)
+        stateful = stateless_objective(model, smoothed)
     else:
-        stateful = stateless(model, objective)
+        stateful = stateless_objective(model, objective)
     closed = isinstance(model, LikelihoodModel) and isinstance(model.unknown, ClosedVocabulary)
     text = data.target if isinstance(data, ParallelCorpus) else data
     if isinstance(text, Corpus):
@@ -178,7 +179,7 @@ def _create_task(
 
 
 @contextmanager
-def training_mode(model: nn.Module, device: str) -> Iterator[None]:
+def on_device(model: nn.Module, device: str) -> Iterator[None]:
     """Move a model to its device, and set evaluation mode and release gradients afterwards."""
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise DataError(f"device {device!r}: use cpu, cuda, or cuda with a number, such as cuda:1")
@@ -220,7 +221,7 @@ def _run(
             if directory is not None:
                 due = report.progress.update % task.config.save_every == 0
                 directory.save_step(state, report, checkpoint=due or bool(stop_signal))
-            if stop_signal and not report.progress.finished:
+            if stop_signal and not report.progress.stop_reason:
                 saved = "; nothing was saved (no output directory)"
                 if directory is not None:
                     command = "run the same command again" + (", without --force," if forced else "")

@@ -94,18 +94,18 @@ def training_steps(state: TrainState, task: TrainingTask) -> Iterator[StepReport
 
     The caller may save or stop between steps; the following steps do not depend on it.
     """
-    while not state.progress.finished:
+    while not state.progress.stop_reason:
         batches = task.batches(state.progress.epoch)
         for number in range(state.progress.batch, len(batches)):
             yield _train_batch(state, task, batches[number], len(batches))
-            if state.progress.finished:
+            if state.progress.stop_reason:
                 return
 
 
 def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches: int) -> StepReport:
-    config, start, before = task.config, task.clock(), state.progress
-    fraction = before.fraction_done(config, batches)
-    learning_rate = scheduled_learning_rate(config, before.update, fraction) * before.rate_factor
+    config, start, previous = task.config, task.clock(), state.progress
+    fraction = previous.fraction_done(config, batches)
+    learning_rate = scheduled_learning_rate(config, previous.update, fraction) * previous.rate_factor
     loss, gradient_norm, constraints = _compute_gradients(state, task, batch)
     finite = math.isfinite(loss) and math.isfinite(gradient_norm)
     if finite and _step(state, config, learning_rate, gradient_norm, constraints):
@@ -123,10 +123,18 @@ def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches
     if evaluated or state.progress.update % config.report_every == 0:
         train_loss = state.progress.loss / state.progress.predictions if state.progress.predictions else math.nan
         state.progress = replace(state.progress, loss=0.0, predictions=0)
-    rolled_back = state.progress.rolled_back and not before.rolled_back
+    rolled_back = state.progress.rolled_back and not previous.rolled_back
     return StepReport(
-        *(state.progress, loss, predictions, learning_rate, gradient_norm, fraction),
-        *(rolled_back, evaluated, dev_loss, train_loss),
+        state.progress,
+        loss,
+        predictions,
+        learning_rate,
+        gradient_norm,
+        fraction,
+        rolled_back,
+        evaluated,
+        dev_loss,
+        train_loss,
     )
 
 
@@ -212,11 +220,11 @@ def _evaluate(state: TrainState, task: TrainingTask) -> float | None:
         if state.progress.best_update == state.progress.update:
             best = state.average or dict(state.model.named_parameters())
             state.best_parameters = {name: tensor.detach().clone() for name, tensor in best.items()}
-    reason = state.progress.finished or state.progress.limit_reached(task.config)
+    reason = state.progress.stop_reason or state.progress.limit_reached(task.config)
     if reason and task.dev is not None and state.progress.best_dev_loss is None:
         raise DivergedError("the loss of the dev text was never finite; lower --learning-rate")
     seconds = state.progress.seconds + task.clock() - start
-    state.progress = replace(state.progress, finished=reason, seconds=seconds)
+    state.progress = replace(state.progress, stop_reason=reason, seconds=seconds)
     return dev_loss
 
 

@@ -28,25 +28,17 @@ UNKNOWN_RATE = 0.5  # share of the words seen once that are replaced by <unk>
 
 
 def negative_log_likelihood(
-    model: Callable[..., LossOutput], data: Examples, generator: Generator | None = None
+    model: Callable[..., LossOutput], data: Examples, generator: Generator | None = None, label_smoothing: float = 0.0
 ) -> Tensor:
     """l = -log P(e_t | e_1 ... e_{t-1}) of every token, and auxiliary losses in training.  # (tokens,)"""
-    return model(data, generator=generator).losses
+    is_smoothed = label_smoothing and generator is not None  # in training only
+    options = {"label_smoothing": label_smoothing} if is_smoothed else {}
+    return model(data, generator=generator, **options).losses
 
 
-def stateless(model: ModelT, objective: Objective[ModelT, ExamplesT]) -> StatefulObjective:
+def stateless_objective(model: ModelT, objective: Objective[ModelT, ExamplesT]) -> StatefulObjective:
     """Return the objective of examples that are independent of each other and all of one type."""
     return lambda data, generator, carry: (objective(model, data, generator), None)  # type: ignore[arg-type]
-
-
-def label_smoothed(model: Callable[..., LossOutput], label_smoothing: float) -> StatefulObjective:
-    """Return the negative log-likelihood with label smoothing in training."""
-
-    def losses(data: Examples, generator: Generator | None, carry: Carry) -> tuple[Tensor, Carry]:
-        share = label_smoothing if generator is not None else 0.0
-        return model(data, generator=generator, label_smoothing=share).losses, None
-
-    return losses
 
 
 def stream_objective(model: Callable[..., CarryOutput], label_smoothing: float = 0.0) -> StatefulObjective:

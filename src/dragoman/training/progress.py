@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, fields, replace
 
 from dragoman.training.config import TrainingConfig
 
+# Names in checkpoints of fields that have another name here.
+SAVED_NAMES = {"evaluations_without_improvement": "stale_evaluations", "stop_reason": "finished"}
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -18,13 +21,13 @@ class Progress:
     seconds: float = 0.0  # of training, in all runs
     best_dev_loss: float | None = None
     best_update: int = 0  # update of the best dev loss
-    stale_evaluations: int = 0  # evaluations without improvement
+    evaluations_without_improvement: int = 0
     rate_factor: float = 1.0  # of the learning rate, after plateaus and roll-backs
     rolled_back: bool = False  # whether a loss was not finite
     loss: float = 0.0  # sum since the last line of metrics.jsonl
     predictions: int = 0  # number of predictions in that sum
     averaged_steps: int = 0  # updates whose parameters are in the average
-    finished: str = ""  # the reason, once training has ended
+    stop_reason: str = ""  # once training has ended
 
     def fraction_done(self, config: TrainingConfig, batches: int) -> float:
         """Return the fraction of the training run that is done, by the nearest limit."""
@@ -51,12 +54,14 @@ class Progress:
         return due or bool(self.limit_reached(config))
 
     def _patience_exceeded(self, config: TrainingConfig) -> str:
-        stale = self.stale_evaluations
-        return f"{_count(stale, 'evaluation')} without improvement" if stale >= config.patience else ""
+        evaluations = self.evaluations_without_improvement
+        return f"{_count(evaluations, 'evaluation')} without improvement" if evaluations >= config.patience else ""
 
     def with_new_limits(self, config: TrainingConfig) -> Progress:
         """Return the progress under other limits: finished if one of them is reached."""
-        return replace(self, finished=self.limit_reached(config) or self._patience_exceeded(config), averaged_steps=0)
+        return replace(
+            self, stop_reason=self.limit_reached(config) or self._patience_exceeded(config), averaged_steps=0
+        )
 
     def after_batch(self, batches: int, loss: float, predictions: int, seconds: float) -> Progress:
         """Return the progress after one more batch."""
@@ -74,19 +79,24 @@ class Progress:
     def after_evaluation(self, loss: float | None, config: TrainingConfig) -> Progress:
         """Return the progress after an evaluation; without a dev text (loss None), the last update is the best."""
         if loss is None or self.best_dev_loss is None or loss < self.best_dev_loss:
-            return replace(self, best_dev_loss=loss, best_update=self.update, stale_evaluations=0)
-        after = replace(self, stale_evaluations=self.stale_evaluations + 1, rate_factor=self.rate_factor * config.decay)
-        return replace(after, finished=after._patience_exceeded(config))
+            return replace(self, best_dev_loss=loss, best_update=self.update, evaluations_without_improvement=0)
+        after = replace(
+            self,
+            evaluations_without_improvement=self.evaluations_without_improvement + 1,
+            rate_factor=self.rate_factor * config.decay,
+        )
+        return replace(after, stop_reason=after._patience_exceeded(config))
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps({SAVED_NAMES.get(name, name): value for name, value in asdict(self).items()})
 
     @classmethod
     def from_json(cls, text: str) -> Progress:
         values = json.loads(text)
-        if set(values) != {field.name for field in fields(cls)}:
+        names = {SAVED_NAMES.get(field.name, field.name): field.name for field in fields(cls)}
+        if values.keys() != names.keys():
             raise ValueError("progress with other fields")
-        return cls(**values)
+        return cls(**{names[name]: value for name, value in values.items()})
 
 
 def _count(number: int, noun: str) -> str:

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
     from dragoman.core.scorer import Carry
     from dragoman.core.settings import Settings
+    from dragoman.core.types import Arrays
     from dragoman.data.unknown_words import UnknownWordModel
     from dragoman.data.vocabulary import Vocab
-
-Arrays = Mapping[str, NDArray[np.generic]]  # by their names
 
 
 class Examples(Protocol):

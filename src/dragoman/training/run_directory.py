@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,8 @@ from torch import Tensor
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.scorer import Carry
 from dragoman.core.settings import config_differences
+from dragoman.core.types import Arrays
+from dragoman.data.corpus import arrays_checksum
 from dragoman.io.storage import (
     CHECKPOINT_FILE,
     CONFIG_FILE,
@@ -34,6 +35,7 @@ from dragoman.io.storage import (
     remove_temporary_files,
     to_yaml,
     write_arrays,
+    write_text,
 )
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import StepReport, TrainState, load_parameters
@@ -41,7 +43,7 @@ from dragoman.training.optimizers import load_state_tensors, state_tensors
 from dragoman.training.progress import Progress
 
 if TYPE_CHECKING:
-    from dragoman.training.protocols import Arrays, StorableModel
+    from dragoman.training.protocols import StorableModel
 
 MACHINE_SETTINGS = ("threads", "device")  # settings of the machine rather than of the training run
 LIMITS = ("max_epochs", "max_updates", "minutes", "patience")  # settings that may change when training is resumed
@@ -76,9 +78,9 @@ class TrainingDirectory:
         if limits_changed:
             state.progress, state.average = state.progress.with_new_limits(config), {}
             for name, contents in self.model.configs().items():
-                with self._saving(), atomic_file(self.path / name) as temporary:
-                    temporary.write_text(to_yaml(contents), encoding="utf-8")
-        return bool(state.progress.finished)
+                with self._saving():
+                    write_text(self.path / name, to_yaml(contents))
+        return bool(state.progress.stop_reason)
 
     def _resume(self, state: TrainState) -> None:
         """Load the last checkpoint and remove metrics written after it."""
@@ -87,9 +89,7 @@ class TrainingDirectory:
             remove_temporary_files(directory)
         metrics = self.path / METRICS_FILE
         lines = metrics.read_bytes().decode("utf-8", "replace").splitlines() if metrics.exists() else []
-        with atomic_file(metrics) as temporary:
-            valid = [line for line in lines if _update_of(line) <= state.progress.update]
-            temporary.write_text("".join(line + "\n" for line in valid), encoding="utf-8")
+        write_text(metrics, "".join(f"{line}\n" for line in lines if _update_of(line) <= state.progress.update))
 
     def _check_same_config(self) -> bool:
         """Raise an error if the training run in this directory has other settings. Return whether its limits differ."""
@@ -186,10 +186,8 @@ def _update_of(line: str) -> int:
 
 def arrays_fingerprint(arrays: Arrays) -> str:
     """Return a checksum of the arrays of an untrained model: parameters, classes, features."""
-    checksum = 0
-    for name, array in sorted(arrays.items()):
-        checksum = zlib.crc32(np.ascontiguousarray(array).tobytes(), zlib.crc32(name.encode(), checksum))
-    return f"{checksum:08x}"
+    names = {name: np.frombuffer(name.encode(), np.uint8) for name in sorted(arrays)}
+    return arrays_checksum(array for name in names for array in (names[name], arrays[name]))
 
 
 def write_checkpoint(path: Path, state: TrainState) -> None:
