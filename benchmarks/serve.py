@@ -206,10 +206,10 @@ def measure(
     duration = time.monotonic() - start
     finished.set()
     watcher.join()
-    return summarise(results, clients, duration, memory)
+    return summarize(results, clients, duration, memory)
 
 
-def summarise(results: Sequence[ClientResult], clients: int, duration: float, memory: Sequence[float]) -> Row:
+def summarize(results: Sequence[ClientResult], clients: int, duration: float, memory: Sequence[float]) -> Row:
     latencies = sorted(1000 * latency for result in results for latency in result.latencies)
     statuses = sum((result.statuses for result in results), Counter[str]())
     third = max(1, len(memory) // 3)

@@ -114,10 +114,14 @@ def tokens_per_second(steps: Iterator[int], batches: int) -> float:
 
 def training_speeds(systems: dict[str, System], batches: int, rounds: int) -> dict[str, float]:
     """Train all systems on the same batches in the same order."""
-    trainings = {name: system.training() for name, system in systems.items() if isinstance(system, TrainableSystem)}
-    for steps in trainings.values():
+    training_steps = {
+        name: system.training() for name, system in systems.items() if isinstance(system, TrainableSystem)
+    }
+    for steps in training_steps.values():
         next(steps), next(steps)  # warm up
-    return interleaved({name: partial(tokens_per_second, steps, batches) for name, steps in trainings.items()}, rounds)
+    return interleaved(
+        {name: partial(tokens_per_second, steps, batches) for name, steps in training_steps.items()}, rounds
+    )
 
 
 def sentences_per_second(translate: Translate, batches: Sequence[ParallelCorpus]) -> float:

@@ -27,7 +27,7 @@ CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 IMAGES = Path(__file__).parent / "images"
 MAX_BYTES = 200_000  # of a screenshot
-COLOURS = 256
+COLORS = 256
 SERVE = "from dragoman.cli.main import main; main()"
 DESKTOP, PHONE = (1000, 800), (390, 844)
 
@@ -123,13 +123,13 @@ def take_screenshot(browser: Browser, address: str, screenshot: Screenshot) -> b
         page.wait_for_timeout(500)
     data = page.screenshot(full_page=screenshot.max_height is None)
     context.close()
-    return reduce_colours(data)
+    return reduce_colors(data)
 
 
-def reduce_colours(data: bytes) -> bytes:
+def reduce_colors(data: bytes) -> bytes:
     """Return the same PNG with a palette, which is a third as large."""
     with Image.open(BytesIO(data)) as image, BytesIO() as output:
-        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(output, "PNG", optimize=True)
+        image.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(output, "PNG", optimize=True)
         return output.getvalue()
 
 

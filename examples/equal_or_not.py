@@ -24,7 +24,7 @@ from torch import Generator, Tensor, nn
 
 from dragoman import fit
 from dragoman.nn.layers import ACTIVATIONS, glorot_, uniform_
-from dragoman.report.figures import COLOURS, FONT_SIZE, GREY, WIDTH, add_axes, new_figure
+from dragoman.report.figures import COLORS, FONT_SIZE, GREY, WIDTH, add_axes, new_figure
 from dragoman.report.tables import format_table
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def first_solved(activation: str) -> tuple[Network, int]:
 
 # -- the picture -----------------------------------------------------------------------------------------------------
 
-POSITIVE_COLOUR, NEGATIVE_COLOUR = COLOURS[2], COLOURS[1]  # of points whose y is positive or negative
+POSITIVE_COLOR, NEGATIVE_COLOR = COLORS[2], COLORS[1]  # of points whose y is positive or negative
 GRID_SIZE = 51  # points along each side of the grid on which the output is computed
 SMALL_FONT = FONT_SIZE - 1
 MARGIN = 0.45  # around the points, as a share of their spread
@@ -226,16 +226,16 @@ def draw_space(axes: Axes, points: Tensor, output: Callable[[Tensor], Tensor], l
     places = points.double().numpy()
     low, high = places.min(axis=0), places.max(axis=0)
     radius = (0.5 + MARGIN) * (float((high - low).max()) or 1.0)
-    edges = [np.linspace(centre - radius, centre + radius, GRID_SIZE) for centre in (low + high) / 2]
+    edges = [np.linspace(center - radius, center + radius, GRID_SIZE) for center in (low + high) / 2]
     grid_x, grid_y = np.meshgrid(*edges)
     grid = torch.from_numpy(np.stack([grid_x.ravel(), grid_y.ravel()], axis=1)).float()
     values = output(grid).double().numpy().reshape(grid_x.shape)
     levels = [min(values.min(), 0) - 1, 0, max(values.max(), 0) + 1]
-    axes.contourf(grid_x, grid_y, values, levels, colors=[NEGATIVE_COLOUR, POSITIVE_COLOUR], alpha=0.16)
+    axes.contourf(grid_x, grid_y, values, levels, colors=[NEGATIVE_COLOR, POSITIVE_COLOR], alpha=0.16)
     if values.min() < -BOUNDARY_TOLERANCE and values.max() > BOUNDARY_TOLERANCE:
         axes.contour(grid_x, grid_y, values, [0.0], colors=[GREY], linewidths=1.4)
-    for sign, marker, colour in ((1, "o", POSITIVE_COLOUR), (-1, "s", NEGATIVE_COLOUR)):
-        axes.plot(*places[POINTS.y.sign().numpy() == sign].T, marker, color=colour, markersize=7)
+    for sign, marker, color in ((1, "o", POSITIVE_COLOR), (-1, "s", NEGATIVE_COLOR)):
+        axes.plot(*places[POINTS.y.sign().numpy() == sign].T, marker, color=color, markersize=7)
     names = [f"({first:g}, {second:g})".replace("-", "−") for first, second in POINTS.x.tolist()]
     for point, text in merge_labels(places, names, SAME_POINT * radius).items():
         axes.annotate(text, point, (0, -6), textcoords="offset points", ha="center", va="top", fontsize=SMALL_FONT)

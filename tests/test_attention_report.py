@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dragoman import DataError
 from dragoman.report.attention import (
     GAP,
-    GOLD_COLOUR,
+    GOLD_COLOR,
     GOLD_NOTE,
     MAX_WORDS,
     NARROW_FIELD,
@@ -63,21 +63,21 @@ def test_short_sentences_show_words_and_percentages() -> None:
         assert [int(n) for n in re.findall(r"(\d+)%", row)] == [p for p in np.rint(100 * weights) if p]
 
 
-@pytest.mark.parametrize("colour", [False, True])
-def test_percentages_are_below_their_words(colour: bool) -> None:
+@pytest.mark.parametrize("color", [False, True])
+def test_percentages_are_below_their_words(color: bool) -> None:
     """Each target word attends to a single source word, so its only field is below that word."""
-    text = CODE.sub("", attention_text(JAPANESE, JAPANESE, np.eye(7), colour=colour))
+    text = CODE.sub("", attention_text(JAPANESE, JAPANESE, np.eye(7), color=color))
     head, *rows = text.splitlines()[:8]
     starts = [display_width(head[: head.index(word)]) for word in JAPANESE]
     ends = [display_width(row[: row.index("100%") + 4]) for row in rows]
-    assert ends == [start + WIDE_FIELD - colour for start in starts]  # on colour, the percentage is in the middle
+    assert ends == [start + WIDE_FIELD - color for start in starts]  # on colour, the percentage is in the middle
 
 
-@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("width", [1, 33, 100])
-def test_long_sentences_are_split_into_blocks_with_every_column_once(width: int, colour: bool) -> None:
+def test_long_sentences_are_split_into_blocks_with_every_column_once(width: int, color: bool) -> None:
     """Each source word's column is marked in one block, below the vertical word."""
-    text = CODE.sub("", attention_text(words(41), words(41), np.eye(41), width=width, colour=colour))
+    text = CODE.sub("", attention_text(words(41), words(41), np.eye(41), width=width, color=color))
     marked = [line for line in text.splitlines() if re.search(r"  (██|99) *$", line)]
     for line, word in zip(marked, words(41), strict=True):
         assert word.startswith(line.split()[0].rstrip("…"))
@@ -118,9 +118,9 @@ def test_shades_follow_the_weights() -> None:
 def test_colour_is_optional_and_control_characters_of_words_are_removed() -> None:
     bad = ["a\x1b[2Jb", "\ttab", "</s>"]
     assert "\x1b" not in attention_text(bad, bad, np.eye(3)) and "\t" not in attention_text(bad, bad, np.eye(3))
-    coloured = attention_text(bad, bad, np.eye(3), colour=True)
-    assert "\x1b[97;48;5;88m" in coloured and "\x1b[2J" not in coloured
-    assert len(re.findall(r"\x1b\[0m", coloured)) * 2 == coloured.count("\x1b")  # every colour ends
+    colored = attention_text(bad, bad, np.eye(3), color=True)
+    assert "\x1b[97;48;5;88m" in colored and "\x1b[2J" not in colored
+    assert len(re.findall(r"\x1b\[0m", colored)) * 2 == colored.count("\x1b")  # every colour ends
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_gold_links_have_boxes_at_their_words(tmp_path: Path) -> None:
     boxes = [
         [(float(x), float(y)) for x, y in re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", path.get("d", ""))]
         for path in ET.fromstring((tmp_path / "gold.svg").read_bytes()).iter(f"{SVG}path")
-        if f"stroke: {GOLD_COLOUR.lower()}" in path.get("style", "")
+        if f"stroke: {GOLD_COLOR.lower()}" in path.get("style", "")
     ]
     assert len(boxes) == 3
     corners = [(min(x for x, _ in box), min(y for _, y in box)) for box in boxes]
@@ -317,9 +317,9 @@ def test_long_sentences_stay_within_the_width() -> None:
 
 
 def test_colour_dims_pruned_hypotheses() -> None:
-    plain, coloured = lattice_text(BEAM), lattice_text(BEAM, colour=True)
-    assert "\x1b" not in plain and CODE.sub("", coloured) == plain
-    for line in coloured.splitlines()[1:-2]:
+    plain, colored = lattice_text(BEAM), lattice_text(BEAM, color=True)
+    assert "\x1b" not in plain and CODE.sub("", colored) == plain
+    for line in colored.splitlines()[1:-2]:
         bare = CODE.sub("", line)
         assert line.startswith({"x": "\x1b[2m", "*": "\x1b[1m", " ": bare}[bare[5]])
 

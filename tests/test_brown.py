@@ -99,7 +99,7 @@ def brute_force(lines: list[str], classes: int, passes: int) -> dict[frozenset[s
     return brute_paths(split, brute_exchanged(split, ranked, partition, passes))
 
 
-def found(clustering: BrownClustering) -> dict[frozenset[str], str]:
+def class_paths(clustering: BrownClustering) -> dict[frozenset[str], str]:
     return {frozenset(words): path for words, path in zip(clustering.members[3:], clustering.paths[3:], strict=True)}
 
 
@@ -123,7 +123,7 @@ def test_agrees_with_exhaustive_search_of_merges(seed: int, classes: int) -> Non
     corpus = Corpus.from_sentences(lines)
     for passes in (0, 3):
         clustering = brown_clusters(corpus, classes, passes=passes)
-        assert found(clustering) == brute_force(lines, classes, passes)
+        assert class_paths(clustering) == brute_force(lines, classes, passes)
 
 
 @given(
@@ -131,14 +131,14 @@ def test_agrees_with_exhaustive_search_of_merges(seed: int, classes: int) -> Non
 )
 def test_agrees_with_exhaustive_search_on_ties(tokens: list[list[str]], classes: int) -> None:
     lines = [*map(" ".join, tokens), "a b c d"]
-    assert found(brown_clusters(Corpus.from_sentences(lines), classes)) == brute_force(lines, classes, passes=10)
+    assert class_paths(brown_clusters(Corpus.from_sentences(lines), classes)) == brute_force(lines, classes, passes=10)
 
 
 def test_counts_too_large_for_the_table_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = Corpus.from_sentences(random_lines(1))
     usual = brown_clusters(corpus, 4)
     monkeypatch.setattr(brown, "xlogx_table", lambda tokens: merging.xlogx_table(tokens, largest=3))
-    assert found(brown_clusters(corpus, 4)) == found(usual)
+    assert class_paths(brown_clusters(corpus, 4)) == class_paths(usual)
 
 
 def test_word_stays_if_no_class_is_better() -> None:
@@ -265,7 +265,7 @@ def test_progress_is_reported_and_does_not_change_the_result(corpus: Corpus, clu
 def test_progress_interval_does_not_change_the_result(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = brown_clusters(corpus, 6, passes=0)
     monkeypatch.setattr(brown, "PROGRESS_INTERVAL", 1)
-    assert found(brown_clusters(corpus, 6, passes=0)) == found(usual)
+    assert class_paths(brown_clusters(corpus, 6, passes=0)) == class_paths(usual)
 
 
 @pytest.mark.parametrize(

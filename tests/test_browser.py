@@ -264,8 +264,8 @@ def test_language_models_side_by_side(open_page: Any) -> None:
     )
     assert len(unigram) == len(bigram) == 5 and sum(bigram) < sum(unigram), "the bigram model predicts better"
     words = blocks.nth(0).locator(".scored")
-    colours = words.evaluate_all("words => words.map(word => getComputedStyle(word).backgroundColor)")
-    assert len(set(colours)) > 1, "coloured by surprisal"
+    colors = words.evaluate_all("words => words.map(word => getComputedStyle(word).backgroundColor)")
+    assert len(set(colors)) > 1, "coloured by surprisal"
     page.locator("#models .scored", has_text="dog").nth(0).click()  # moves the cursor before the word
     expect_text(page, "#models [data-part=where]", "At the cursor, after “the”")
     bars = page.locator("#models [data-part=next] section")
@@ -357,16 +357,16 @@ def test_no_horizontal_scrolling_on_a_phone(open_page: Any, view: str) -> None:
 
 
 def test_light_and_dark_colours(open_page: Any) -> None:
-    colours = {}
+    colors = {}
     for scheme in ("light", "dark"):
         page = open_page("#ladder", color_scheme=scheme)
         page.frame_locator("iframe.report").get_by_role("heading", name=REPORT_TITLE).wait_for()
         script = "body => [getComputedStyle(body).backgroundColor, getComputedStyle(body).color].join()"
-        colours[scheme] = page.locator("body").evaluate(script)
+        colors[scheme] = page.locator("body").evaluate(script)
         heading = page.frame_locator("iframe.report").locator("h1")
-        text_colour = heading.evaluate("heading => getComputedStyle(heading).color")
-        page.wait_for_function("colour => getComputedStyle(document.body).color === colour", arg=text_colour)
-    assert colours["light"] != colours["dark"]
+        text_color = heading.evaluate("heading => getComputedStyle(heading).color")
+        page.wait_for_function("colour => getComputedStyle(document.body).color === colour", arg=text_color)
+    assert colors["light"] != colors["dark"]
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ def test_a_given_translation(good: Any, place: Path) -> None:
 
 
 def test_words_or_units(good: Any, place: Path) -> None:
-    how = ("attention", place / "pieces", GERMAN[0], "--target", "the dog")
-    words, units = good(*how).lines, good(*how, "--units").lines
+    arguments = ("attention", place / "pieces", GERMAN[0], "--target", "the dog")
+    words, units = good(*arguments).lines, good(*arguments, "--units").lines
     assert [line.split()[0] for line in words[3:6]] == ["the", "dog", "</s>"]
     assert [line.split()[0] for line in units if line][-10:-2] == [*"the▁dog", "</s>"]
 

@@ -57,8 +57,8 @@ def test_cells_that_are_named(good: Any, models: Path) -> None:
 
 @pytest.mark.parametrize("follow", ["position", "bird"])
 def test_cells_that_follow_something(good: Any, models: Path, follow: str) -> None:
-    asked = ("--follow", follow, "--most", 2, "--layer", 1)
-    result = good("inspect", "cells", models / "lstm", "--text", models / "text.txt", *asked)
+    arguments = ("--follow", follow, "--most", 2, "--layer", 1)
+    result = good("inspect", "cells", models / "lstm", "--text", models / "text.txt", *arguments)
     model = loaded(models / "lstm")
     best = correlated_cells(activations(model, Corpus.read(models / "text.txt", model.vocab), layer=1), follow, 2)
     assert rows_of(result.out)[0] == ["word", *(str(cell) for cell, _ in best)]
@@ -73,8 +73,8 @@ def test_without_a_choice_cells_that_follow_the_position(good: Any, models: Path
 
 
 def test_a_picture_of_cells_has_the_sentences_with_the_word(good: Any, models: Path, tmp_path: Path) -> None:
-    asked = ("--follow", "mouse", "--most", 1, "--picture", tmp_path / "cells.svg")
-    result = good("inspect", "cells", models / "gru", "--text", models / "text.txt", *asked)
+    arguments = ("--follow", "mouse", "--most", 1, "--picture", tmp_path / "cells.svg")
+    result = good("inspect", "cells", models / "gru", "--text", models / "text.txt", *arguments)
     picture = (tmp_path / "cells.svg").read_text()
     sentences = picture.count(">mouse<")
     assert 1 < sentences < 36 and picture.count(">nobody<") == 0
@@ -85,17 +85,17 @@ def test_a_picture_of_cells_has_the_sentences_with_the_word(good: Any, models: P
 
 def test_a_sentence_too_long_for_a_picture_is_left_out_or_refused(run: Any, models: Path, tmp_path: Path) -> None:
     long = " ".join(["cat"] * 70)
-    asked = ("inspect", "cells", models / "gru", "--cells", 2, "--picture", tmp_path / "cells.svg")
-    assert "1 of 2 sentences" in run(*asked, stdin=f"{long}\nthe dog\n").err
+    arguments = ("inspect", "cells", models / "gru", "--cells", 2, "--picture", tmp_path / "cells.svg")
+    assert "1 of 2 sentences" in run(*arguments, stdin=f"{long}\nthe dog\n").err
     (tmp_path / "cells.svg").unlink()
-    refused = run(*asked, stdin=long)
+    refused = run(*arguments, stdin=long)
     assert (
         refused.code == 2
         and is_one_line(refused.err)
         and "70 words, and a figure holds at most 60" in refused.err
         and not refused.out
     )
-    refused = run(*asked[:3], "--most", 9, *asked[5:], stdin=TRAIN)
+    refused = run(*arguments[:3], "--most", 9, *arguments[5:], stdin=TRAIN)
     assert refused.code == 2 and is_one_line(refused.err) and "holds at most 8" in refused.err
     assert list(tmp_path.iterdir()) == []
 
@@ -105,8 +105,8 @@ def test_a_sentence_too_long_for_a_picture_is_left_out_or_refused(run: Any, mode
 
 def test_what_one_prediction_hangs_on(good: Any, models: Path) -> None:
     actual = saliency(loaded(models / "lstm"), SENTENCE)
-    for asked, row in (((), 5), (("--word", "the"), 3), (("--word", "</s>"), 6)):
-        result = good("inspect", "saliency", models / "lstm", SENTENCE, *asked)
+    for arguments, row in (((), 5), (("--word", "the"), 3), (("--word", "</s>"), 6)):
+        result = good("inspect", "saliency", models / "lstm", SENTENCE, *arguments)
         rows = rows_of(result.out)
         assert [word for word, _ in rows] == ["<s>", *SENTENCE.split()][: row + 1]
         assert np.allclose([float(norm) for _, norm in rows], actual.norms[row, : row + 1], rtol=1e-5)
@@ -114,8 +114,8 @@ def test_what_one_prediction_hangs_on(good: Any, models: Path) -> None:
 
 
 def test_all_predictions(good: Any, models: Path, tmp_path: Path) -> None:
-    asked = ("--all", "--picture", tmp_path / "saliency.svg")
-    result = good("inspect", "saliency", models / "gru", SENTENCE, *asked)
+    arguments = ("--all", "--picture", tmp_path / "saliency.svg")
+    result = good("inspect", "saliency", models / "gru", SENTENCE, *arguments)
     header, *rows = rows_of(result.out)
     actual = saliency(loaded(models / "gru"), SENTENCE)
     assert header == ["predicted", *actual.read]
@@ -139,8 +139,8 @@ def test_bars_on_a_terminal(good: Any, models: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_gradients_of_several_models(good: Any, models: Path, tmp_path: Path) -> None:
-    asked = ("--words", 4, "--picture", tmp_path / "gradients.svg")
-    result = good("inspect", "gradients", models / "lstm", models / "gru", "--text", "-", *asked, stdin=TRAIN)
+    arguments = ("--words", 4, "--picture", tmp_path / "gradients.svg")
+    result = good("inspect", "gradients", models / "lstm", models / "gru", "--text", "-", *arguments, stdin=TRAIN)
     header, *rows = rows_of(result.out)
     assert header == [
         "words back",

@@ -56,7 +56,7 @@ def wait_for(process: subprocess.Popen[str], directory: Path, updates: int) -> N
 
 @pytest.fixture(scope="module")
 def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A training that nobody disturbed."""
+    """A training run without interruption."""
     directory = tmp_path_factory.mktemp("whole") / "model"
     assert main(command(texts, directory, *LONG)) == 0
     return directory
@@ -70,12 +70,12 @@ def assert_same_training(item: Path, two: Path) -> None:
 
 
 def test_killed_training_resumes_to_the_same_model(texts, whole, tmp_path, good):  # noqa: F811
-    chance = random.Random()
+    generator = random.Random()
     directory = tmp_path / "model"
     for kill in range(KILLS):
         process = begin(command(texts, directory, *LONG))
         wait_for(process, directory, 40 * kill)
-        time.sleep(0.1 * chance.random())
+        time.sleep(0.1 * generator.random())
         process.kill()
         assert process.wait() == -signal.SIGKILL
         assert map_arrays_with_metadata(directory / CHECKPOINT_FILE)[0], "the last checkpoint is whole"

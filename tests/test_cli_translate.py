@@ -108,8 +108,8 @@ def test_n_best_lists_in_moses_format(good: Any, place: Path) -> None:
 
 
 def test_json_has_scores_and_attention(good: Any, place: Path) -> None:
-    how = ("--json", "--n-best", 2, "--length", "none")
-    actual, blank = map(json.loads, good("translate", place / "one", *how, stdin=f"{GERMAN[1]}\n\n").lines)
+    arguments = ("--json", "--n-best", 2, "--length", "none")
+    actual, blank = map(json.loads, good("translate", place / "one", *arguments, stdin=f"{GERMAN[1]}\n\n").lines)
     assert actual["source"] == GERMAN[1] and actual["translation"] == ENGLISH[1] and actual["finished"]
     assert actual["score"] == actual["log_prob"]  # no length handling
     assert len(actual["n_best"]) == 2 and actual["n_best"][0]["translation"] == ENGLISH[1]
@@ -161,13 +161,13 @@ def test_lattice_is_written(good: Any, place: Path, tmp_path: Path) -> None:
 
 
 def test_samples_depend_on_seed_and_line_number_only(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    how = ("translate", place / "two", "--temperature", 2, "--sample", 4)
-    first = good(*how, stdin=TEXT).out
+    arguments = ("translate", place / "two", "--temperature", 2, "--sample", 4)
+    first = good(*arguments, stdin=TEXT).out
     assert [line.split(" ||| ")[0] for line in first.splitlines()[:5]] == ["0", "0", "0", "0", "1"]
     monkeypatch.setattr(formats, "MAX_BATCH_LINES", 7)
-    assert good(*how, stdin=TEXT).out == first
-    assert good(*how, "--seed", 2, stdin=TEXT).out != first
-    same = good(*how, stdin=f"{GERMAN[0]}\n" * 2).lines
+    assert good(*arguments, stdin=TEXT).out == first
+    assert good(*arguments, "--seed", 2, stdin=TEXT).out != first
+    same = good(*arguments, stdin=f"{GERMAN[0]}\n" * 2).lines
     assert [line.split(" ||| ")[1] for line in same[:4]] != [line.split(" ||| ")[1] for line in same[4:]]
 
 
@@ -206,9 +206,9 @@ def test_fusion_with_a_language_model(good: Any, place: Path, language_model: Pa
     mute = good("translate", place / "one", "--lm", language_model, "--lm-weight", 0, "--json", stdin=line).out
     assert json.loads(mute)["log_prob"] == pytest.approx(json.loads(without)["log_prob"], rel=1e-3)
     for fusion, weight in (("linear", 0.99), ("log-linear", 20)):
-        how = ("--lm", language_model, "--lm-weight", weight, "--fusion", fusion)
-        assert "dog" in good("translate", place / "one", *how, stdin=line).out
-        assert good("translate", place / "one", place / "two", *how, stdin=line).out.count("\n") == 1
+        arguments = ("--lm", language_model, "--lm-weight", weight, "--fusion", fusion)
+        assert "dog" in good("translate", place / "one", *arguments, stdin=line).out
+        assert good("translate", place / "one", place / "two", *arguments, stdin=line).out.count("\n") == 1
 
 
 def test_units_splits_and_joins(good: Any, place: Path) -> None:
@@ -225,8 +225,8 @@ def test_units_splits_and_joins(good: Any, place: Path) -> None:
 
 def test_long_lines_are_split_and_reported(good: Any, place: Path, tmp_path: Path) -> None:
     text = f"{GERMAN[0]}\n{GERMAN[1]} {GERMAN[2]}\n"
-    how = ("--max-units", 4, "--alignments", tmp_path / "a", "--lattice", tmp_path / "l.jsonl")
-    done = good("translate", place / "one", *how, stdin=text)
+    arguments = ("--max-units", 4, "--alignments", tmp_path / "a", "--lattice", tmp_path / "l.jsonl")
+    done = good("translate", place / "one", *arguments, stdin=text)
     assert done.lines == [ENGLISH[0], f"{ENGLISH[1]} {ENGLISH[2]}"]
     assert done.err == "line 2: more than 4 tokens, so it is split\n"
     assert (tmp_path / "a").read_text().count("\n") == 2
@@ -234,18 +234,18 @@ def test_long_lines_are_split_and_reported(good: Any, place: Path, tmp_path: Pat
 
 
 def test_sampling_of_long_lines_raises(run: Any, good: Any, place: Path) -> None:
-    how = ("translate", place / "one", "--sample", 1, "--temperature", 0.01)
+    arguments = ("translate", place / "one", "--sample", 1, "--temperature", 0.01)
     text = f"{GERMAN[0]}\n{GERMAN[1]} {GERMAN[2]}\n"
-    outcome = run(*how, "--max-units", 7, stdin=text)
+    outcome = run(*arguments, "--max-units", 7, stdin=text)
     assert outcome.code == 2 and is_one_line(outcome.err)
     assert "<stdin>:2: more than 7 tokens" in outcome.err and "--max-units" in outcome.err
     assert outcome.lines == [ENGLISH[0]]
-    assert len(good(*how, "--max-units", 8, stdin=text).lines) == 2
+    assert len(good(*arguments, "--max-units", 8, stdin=text).lines) == 2
 
 
 def test_large_trees_raise(run: Any, good: Any, place: Path) -> None:
-    for how in ((), ("--sample", 1)):
-        outcome = run("translate", place / "tree", *how, "--max-units", 3, stdin=f"(NP der hund)\n{TREES[0]}\n")
+    for arguments in ((), ("--sample", 1)):
+        outcome = run("translate", place / "tree", *arguments, "--max-units", 3, stdin=f"(NP der hund)\n{TREES[0]}\n")
         assert outcome.code == 2 and is_one_line(outcome.err) and len(outcome.lines) == 1
         assert "<stdin>:2: a tree of 4 words, and at most 3 are allowed" in outcome.err
     assert len(good("translate", place / "tree", "--max-units", 4, stdin=TREES[0]).lines) == 1

@@ -39,8 +39,8 @@ def penalty(hypothesis: Hypothesis, source_words: int) -> float:
     return STRENGTH * sum(math.log(min(max(weight, 1e-6), 1.0)) for weight in coverage)
 
 
-def searched(**how: Any) -> list[list[Hypothesis]]:
-    return beam_search(TOY, Batch.empty(len(SOURCES), source_of()), **how)
+def searched(**options: Any) -> list[list[Hypothesis]]:
+    return beam_search(TOY, Batch.empty(len(SOURCES), source_of()), **options)
 
 
 @handlings

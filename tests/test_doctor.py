@@ -169,12 +169,12 @@ def test_equal_neighbours_do_not_support_each_other(repeated: str) -> None:
     source[700], target[800] = f"{source[700]} {source_words}", f"{target[800]} {target_words}"
     lines = source if repeated == "source" else target
     lines[500] = lines[501]
-    neighbour = ([500], [501]) if repeated == "source" else ([501], [500])
+    neighbor = ([500], [501]) if repeated == "source" else ([501], [500])
     scorer = LinePairScorer.train(word_sets(source), word_sets(target))
-    score, neighbour_score = (
-        scorer.scores(np.array(first), np.array(second))[0] for first, second in (([501], [501]), neighbour)
+    score, neighbor_score = (
+        scorer.scores(np.array(first), np.array(second))[0] for first, second in (([501], [501]), neighbor)
     )
-    assert neighbour_score <= score + 0.05
+    assert neighbor_score <= score + 0.05
 
 
 def test_lines_in_the_wrong_language() -> None:

@@ -578,9 +578,9 @@ def alignments() -> dict[str, Any]:
     results: dict[str, Any] = {}
     for model in ("ibm1", "ibm2", "hmm"):
         aligner = Aligner.train(pairs, model)
-        for how in ("grow-diag-final-and", "intersection", "union", "forward", "backward"):
-            links = aligner.align(pairs, how)
-            results[f"{model}, {how}"] = [[list(link) for link in links[pair]] for pair in range(6)]
+        for symmetrization in ("grow-diag-final-and", "intersection", "union", "forward", "backward"):
+            links = aligner.align(pairs, symmetrization)
+            results[f"{model}, {symmetrization}"] = [[list(link) for link in links[pair]] for pair in range(6)]
     results["brown clusters"] = brown_clusters(english(), classes=5).as_mapping()
     return results
 

@@ -47,7 +47,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-def made(corpus: Corpus = CORPUS, **settings: Any) -> RecurrentModel:
+def create_model(corpus: Corpus = CORPUS, **settings: Any) -> RecurrentModel:
     """A small model in 64 bits, with embeddings large enough to have an effect."""
     common = {"embedding": 5, "hidden": 5, "precision": "float64", "embedding_reach": 1.0}
     return RecurrentModel.create(corpus, seed=3, **{**common, **settings})
@@ -55,7 +55,7 @@ def made(corpus: Corpus = CORPUS, **settings: Any) -> RecurrentModel:
 
 @pytest.fixture(params=WAYS)
 def model(request: pytest.FixtureRequest) -> RecurrentModel:
-    return made(**WAYS[request.param])
+    return create_model(**WAYS[request.param])
 
 
 def states_of(model: RecurrentModel, words: list[int], carry: Any = None) -> list[State]:
@@ -90,7 +90,7 @@ def test_activations_are_the_scorers_states(model: RecurrentModel) -> None:
 
 
 def test_the_last_layer_is_the_one_if_none_is_named() -> None:
-    model = made(**WAYS["deep"])
+    model = create_model(**WAYS["deep"])
     assert activations(model, CORPUS).layer == 3
     assert np.array_equal(activations(model, CORPUS).of_cell(2)[0], activations(model, CORPUS, "h", 3).values[0][:, 2])
 
@@ -99,13 +99,13 @@ def test_a_carrying_model_begins_where_it_ended() -> None:
     """The same sentence twice: other values the second time, and the same ones where nothing is carried."""
     twice = Corpus.from_sentences(["a dog ran", "a dog ran"], CORPUS.vocab)
     for way, same in (("carried", False), ("gru", True)):
-        first, second = activations(made(**WAYS[way]), twice).values
+        first, second = activations(create_model(**WAYS[way]), twice).values
         assert np.allclose(first, second) == same
 
 
 def counting() -> RecurrentModel:
     """Elman's network, of which cell 3 adds a hundredth per word, and cell 1 takes one away."""
-    model = made(cell="rnn", embedding=4)
+    model = create_model(cell="rnn", embedding=4)
     parameters = model.state_dict()
     with torch.no_grad():
         for cell, amount in ((3, 0.01), (1, -0.01)):
@@ -123,7 +123,7 @@ def test_followers_find_the_cells_that_count() -> None:
 
 def test_followers_find_the_memory_that_a_word_switches_on() -> None:
     """An LSTM without a forget gate: the memory of cell 2 takes `that` in, keeps it, and lets nothing else in."""
-    model = made(cell="lstm-without-forget-gate", embedding=len(CORPUS.vocab))
+    model = create_model(cell="lstm-without-forget-gate", embedding=len(CORPUS.vocab))
     parameters = model.state_dict()
     with torch.no_grad():
         parameters["embedding.weight"].copy_(torch.eye(len(CORPUS.vocab)))
@@ -139,7 +139,7 @@ def test_followers_find_the_memory_that_a_word_switches_on() -> None:
 
 
 def test_correlations_are_numpys() -> None:
-    recorded = activations(made(), CORPUS)
+    recorded = activations(create_model(), CORPUS)
     correlations = correlated_cells(recorded, POSITION, 99)
     assert [abs(r) for _, r in correlations] == sorted((abs(r) for _, r in correlations), reverse=True)
     places = np.concatenate([np.arange(len(words)) for words in recorded.words])
@@ -148,7 +148,7 @@ def test_correlations_are_numpys() -> None:
 
 
 def test_a_cell_that_never_moves_follows_nothing() -> None:
-    model = made(cell="rnn")
+    model = create_model(cell="rnn")
     for name in ("rnn.layers.0.input.weight", "rnn.layers.0.recurrent.weight"):
         model.state_dict()[name][4] = 0
     model.state_dict()["rnn.layers.0.input.bias"][4] = 0.1
@@ -158,21 +158,21 @@ def test_a_cell_that_never_moves_follows_nothing() -> None:
 @pytest.mark.parametrize(
     ("ask", "problem"),
     [
-        (lambda: activations(made(), CORPUS, "c", 2), "layer 2: the model has one layer, 1"),
-        (lambda: activations(made(layers=2), CORPUS, "c", 0), "layers 1 to 2"),
-        (lambda: activations(made(cell="gru"), CORPUS, "c"), "part 'c': the state of a cell gru has h"),
-        (lambda: activations(made(), Corpus.from_sentences(["x"])), "another vocabulary"),
+        (lambda: activations(create_model(), CORPUS, "c", 2), "layer 2: the model has one layer, 1"),
+        (lambda: activations(create_model(layers=2), CORPUS, "c", 0), "layers 1 to 2"),
+        (lambda: activations(create_model(cell="gru"), CORPUS, "c"), "part 'c': the state of a cell gru has h"),
+        (lambda: activations(create_model(), Corpus.from_sentences(["x"])), "another vocabulary"),
         (
-            lambda: correlated_cells(activations(made(), CORPUS), "unicorn", 3),
+            lambda: correlated_cells(activations(create_model(), CORPUS), "unicorn", 3),
             "'unicorn' in this text: it is never read",
         ),
         (
-            lambda: correlated_cells(activations(made(), CORPUS.select(np.array([2, 4]))), POSITION, 3),
+            lambda: correlated_cells(activations(create_model(), CORPUS.select(np.array([2, 4]))), POSITION, 3),
             "all sentences have one word",
         ),
-        (lambda: correlated_cells(activations(made(), CORPUS.select(np.array([], int))), "a", 3), "never read"),
-        (lambda: gradient_by_distance(made(), CORPUS, 11), "no sentence has more than 11 words"),
-        (lambda: gradient_by_distance(made(), Corpus.from_sentences(["x y"]), 1), "another vocabulary"),
+        (lambda: correlated_cells(activations(create_model(), CORPUS.select(np.array([], int))), "a", 3), "never read"),
+        (lambda: gradient_by_distance(create_model(), CORPUS, 11), "no sentence has more than 11 words"),
+        (lambda: gradient_by_distance(create_model(), Corpus.from_sentences(["x y"]), 1), "another vocabulary"),
     ],
 )
 def test_invalid_arguments_are_refused(ask: Callable[[], Any], problem: str) -> None:
@@ -212,7 +212,7 @@ def test_words_not_yet_read_have_no_saliency(model: RecurrentModel) -> None:
 
 
 def test_saliency_with_tied_embeddings_and_classes() -> None:
-    model = made(tied=True, hidden=7, softmax="frequency", softmax_classes=3)
+    model = create_model(tied=True, hidden=7, softmax="frequency", softmax_classes=3)
     norms = saliency(model, "a cat").norms
     assert (norms[np.tril_indices(3)] > 0).all() and not model.state_dict()["embedding.weight"].requires_grad
 
@@ -246,7 +246,7 @@ def test_the_memory_of_an_lstm_without_forget_gate_keeps_the_gradient() -> None:
     """If h is not used in the next step, only dc_t / dc_{t-1} = 1 is left (eq. rnnlm:lstmcell)."""
     gradients = {}
     for cell in ("lstm-without-forget-gate", "lstm", "rnn"):
-        model = made(cell=cell)
+        model = create_model(cell=cell)
         model.state_dict()["rnn.layers.0.recurrent.weight"].zero_()
         gradients[cell] = gradient_by_distance(model, CORPUS, 8)
     without_gate = gradients["lstm-without-forget-gate"]
@@ -257,7 +257,7 @@ def test_the_memory_of_an_lstm_without_forget_gate_keeps_the_gradient() -> None:
 
 
 def test_many_sentences_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, many = made(), Corpus.from_sentences(LINES * 5, CORPUS.vocab)
+    model, many = create_model(), Corpus.from_sentences(LINES * 5, CORPUS.vocab)
     together = gradient_by_distance(model, many, 3)
     monkeypatch.setattr("dragoman.models.inspection.TOKENS_PER_BATCH", 9)
     np.testing.assert_allclose(gradient_by_distance(model, many, 3), together, rtol=1e-12)
@@ -265,7 +265,7 @@ def test_many_sentences_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_untrained_is_the_model_as_it_was() -> None:
     """But for the biases of the output, which begin as the text's frequencies."""
-    model = made(layers=2)
+    model = create_model(layers=2)
     before = {name: tensor.detach().clone() for name, tensor in model.named_parameters()}
     fit(model, CORPUS, max_updates=3, threads=1)
     for again in (untrained_copy(model, seed=3), untrained_copy(recorded(model, 3))):
@@ -328,13 +328,13 @@ def test_a_picture_has_every_word_and_the_same_bytes(tmp_path: Path, name: str) 
 
 def fills(path: Path) -> list[tuple[int, ...]]:
     """The colours of the fields that stand for numbers, in order: red, green and blue."""
-    colours = []
+    colors = []
     for element in ET.fromstring(path.read_bytes()).iter("{http://www.w3.org/2000/svg}path"):
         style = element.get("style") or ""
         if "fill: #" in style and "stroke: #ffffff" in style:
-            colour = style.partition("fill: #")[2][:6]
-            colours.append(tuple(int(colour[at : at + 2], 16) for at in (0, 2, 4)))
-    return colours
+            color = style.partition("fill: #")[2][:6]
+            colors.append(tuple(int(color[at : at + 2], 16) for at in (0, 2, 4)))
+    return colors
 
 
 def test_cells_are_red_above_zero_and_blue_below(tmp_path: Path) -> None:

@@ -388,7 +388,7 @@ def test_leaves_of_trees_are_the_words(language):
         sentence = getattr(pair, language)
         assert leaves(sentence.tree) == list(sentence.words)
         assert sentence.tree.startswith("(ROOT (S ")
-        depth = np.cumsum([{"(": 1, ")": -1}.get(sign, 0) for sign in sentence.tree])
+        depth = np.cumsum([{"(": 1, ")": -1}.get(character, 0) for character in sentence.tree])
         assert depth[-1] == 0
         assert (depth[:-1] > 0).all()
 

@@ -31,7 +31,7 @@ from dragoman.models.loading import load_language_model
 from dragoman.report.charts import FLOOR_LABEL, Proportion
 from dragoman.report.ladder import distance_proportions, distance_tables
 from test_figures import texts_of
-from trainings import Clock
+from training_helpers import Clock
 
 PAIRS = 150
 SHORT = 0.0005  # minutes: a step or two of each network

@@ -188,8 +188,8 @@ def test_heat_maps_contain_every_word_and_number() -> None:
     assert all(word in read.text for word in (*ENGLISH, *JAPANESE))
 
 
-def luminance(colour: list[float]) -> float:
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in colour)]
+def luminance(color: list[float]) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in color)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -199,17 +199,17 @@ def test_contrast_is_sufficient_on_every_shade(place: int) -> None:
 
     style = to_html(page_of())
 
-    def colour(name: str) -> list[float]:
+    def color(name: str) -> list[float]:
         return [int(re.findall(rf"--{name}: #(\w+)", style)[place][i : i + 2], 16) for i in (0, 2, 4)]
 
     heat = [float(part) for part in re.findall(r"--heat: ([\d ]+);", style)[place].split()]
-    paper = colour("paper")
+    paper = color("paper")
     for level in range(HEAT_LEVELS + 1):
         ground = [p + level / HEAT_LEVELS * (h - p) for p, h in zip(paper, heat, strict=True)]
-        dark, light = sorted([luminance(ground), luminance(colour("on-hot" if level >= HOT_LEVEL else "on-heat"))])
+        dark, light = sorted([luminance(ground), luminance(color("on-hot" if level >= HOT_LEVEL else "on-heat"))])
         assert (light + 0.05) / (dark + 0.05) >= 4.5, level
     for name in ("ink", "quiet", "link"):
-        dark, light = sorted([luminance(paper), luminance(colour(name))])
+        dark, light = sorted([luminance(paper), luminance(color(name))])
         assert (light + 0.05) / (dark + 0.05) >= 4.5, name
 
 

@@ -18,7 +18,7 @@ from dragoman.models.translator import Translator
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES
 from dragoman.training.objectives import UnknownWordReplacement, with_unknown_words
-from trainings import PowerCut, Recorder
+from training_helpers import PowerCut, Recorder
 from zoo import bracketed
 
 SMALL: dict[str, Any] = {"embedding": 6, "hidden": 6}
@@ -100,7 +100,7 @@ PAIRS = ParallelCorpus(Corpus.from_sentences(GERMAN), Corpus.from_sentences(ENGL
 TREES = ParallelCorpus(Treebank.from_lines([bracketed(line) for line in GERMAN]), PAIRS.target)
 
 
-def made(pairs: ParallelCorpus = PAIRS, **settings: Any) -> Translator:
+def create_translator(pairs: ParallelCorpus = PAIRS, **settings: Any) -> Translator:
     encoder = {"encoder": "tree-lstm"} if isinstance(pairs.source, Treebank) else {}
     return Translator.create(pairs, **{**SMALL, **encoder, **settings})
 
@@ -115,7 +115,7 @@ def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: A
         return model.output.bias.sum() * torch.zeros(int(pairs.sizes.sum()))  # what it learns does not matter
 
     settings = {"batch_size": 0, "max_epochs": 60, "threads": 1, **settings}
-    fit(model or made(pairs), pairs, objective=watching, learning_rate=1e-6, **settings)
+    fit(model or create_translator(pairs), pairs, objective=watching, learning_rate=1e-6, **settings)
     result = []
     for side in ("source", "target"):
         text = getattr(pairs, side)
@@ -152,7 +152,7 @@ def test_a_side_with_unknown_words_gets_no_others() -> None:
 
 
 def test_a_closed_target_vocabulary_is_unchanged() -> None:
-    source, target = shares(PAIRS, made(unknown=ClosedVocabulary(PAIRS.target.vocab.num_known)))
+    source, target = shares(PAIRS, create_translator(unknown=ClosedVocabulary(PAIRS.target.vocab.num_known)))
     assert source == pytest.approx(0.5, abs=0.1)
     assert target == 0
 
@@ -166,14 +166,14 @@ def test_words_of_both_sides_are_replaced_independently() -> None:
         read.append(pairs)
         return model(pairs, generator=generator).losses  # type: ignore[no-any-return]
 
-    fit(made(both), both, objective=watching, batch_size=0, max_epochs=10, threads=1)
+    fit(create_translator(both), both, objective=watching, batch_size=0, max_epochs=10, threads=1)
     assert any((pairs.source.ids != pairs.target.ids).any() for pairs in read)
 
 
 @pytest.mark.parametrize("pairs", [PAIRS, TREES], ids=["text", "trees"])
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 def test_the_vectors_of_unknown_words_are_learned(pairs: ParallelCorpus, rate: float) -> None:
-    model = made(pairs)
+    model = create_translator(pairs)
     before = {name: tensor.clone() for name, tensor in model.named_parameters()}
     fit(model, pairs, unknown_rate=rate, **TRAINING)
     for name in ("source_embedding.weight", "embedding.weight"):
@@ -204,11 +204,11 @@ def test_a_resumed_training_replaces_the_same_words(pairs: ParallelCorpus, tmp_p
         raise PowerCut
 
     settings = {**TRAINING, "unknown_rate": 0.5, "save_every": 1}
-    whole, parts = made(pairs), made(pairs)
+    whole, parts = create_translator(pairs), create_translator(pairs)
     updates = fit(whole, pairs, **settings).progress.update
     assert updates > 3
     with pytest.raises(PowerCut):
-        fit(made(pairs), pairs, output=tmp_path / "parts", callback=Recorder(2, cut), **settings)
+        fit(create_translator(pairs), pairs, output=tmp_path / "parts", callback=Recorder(2, cut), **settings)
     fit(parts, pairs, output=tmp_path / "parts", **settings)
     for name, tensor in whole.named_parameters():
         assert torch.equal(tensor, parts.state_dict()[name]), name

@@ -11,7 +11,7 @@ import pytest
 from dragoman import Corpus, NgramModel
 from dragoman.data.vocabulary import END, START
 from dragoman.ngram.entropy import context_log_probs, prune_by_entropy, pruning_losses
-from dragoman.ngram.table import NgramTable, keep_nodes, renormalise
+from dragoman.ngram.table import NgramTable, keep_nodes, renormalize
 from zoo import ngram_words
 
 
@@ -57,7 +57,7 @@ def test_loss_is_the_relative_entropy_between_the_model_with_and_without_the_big
     for node, parent in zip(range(first, bigrams.trie.nodes), bigrams.trie.parents(2), strict=True):
         keep = np.ones(bigrams.trie.nodes, bool)
         keep[node] = False
-        without = renormalise(keep_nodes(bigrams, keep))
+        without = renormalize(keep_nodes(bigrams, keep))
         before, after = (table.distributions(np.array([parent]))[0] for table in (bigrams, without))
         possible = words != START
         entropy = np.sum(np.exp(before[possible]) * (before[possible] - after[possible]))

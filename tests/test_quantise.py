@@ -10,8 +10,8 @@ import pytest
 
 import dragoman
 from dragoman import Corpus, NgramModel
-from dragoman.ngram.quantization import _bin, quantise
-from dragoman.ngram.table import NgramTable, renormalise
+from dragoman.ngram.quantization import _bin, quantize
+from dragoman.ngram.table import NgramTable, renormalize
 from dragoman.ngram.trie import build_trie
 
 
@@ -40,7 +40,7 @@ def small(texts: tuple[Corpus, Corpus]) -> NgramModel:
 
 def test_every_distribution_sums_to_one(small: NgramModel) -> None:
     table = small.table
-    assert table.quantised
+    assert table.quantized
     assert max(len(np.unique(table.values(order))) for order in (1, 2, 3)) <= 255
     sums = np.exp(table.distributions(np.arange(table.trie.contexts))).sum(axis=1)
     np.testing.assert_allclose(sums, 1.0, atol=1e-5)
@@ -106,17 +106,17 @@ def tight() -> NgramTable:
     trie = build_trie([0, 1, 1 + size, 1 + size + 2 * (size - 1)], word, begin)
     with np.errstate(divide="ignore"):
         log_prob = np.log(np.concatenate([[1.0], unigrams, halves.ravel()])).astype(np.float32)
-    return renormalise(NgramTable(trie, log_prob, np.zeros(trie.contexts, np.float32)))
+    return renormalize(NgramTable(trie, log_prob, np.zeros(trie.contexts, np.float32)))
 
 
 def test_sums_stay_one_where_rounding_up_would_leave_nothing(tight: NgramTable) -> None:
-    for table in (tight, quantise(tight)):
+    for table in (tight, quantize(tight)):
         sums = np.exp(table.distributions(np.arange(table.trie.contexts))).sum(axis=1)
         np.testing.assert_allclose(sums, 1.0, atol=1e-5)
 
 
 def test_at_least_half_of_the_backoff_mass_remains(tight: NgramTable) -> None:
-    listed = np.exp(quantise(tight).values(2), dtype=float).reshape(-1, 2).sum(axis=1)
+    listed = np.exp(quantize(tight).values(2), dtype=float).reshape(-1, 2).sum(axis=1)
     assert (1 - listed >= 0.499 * 0.001).all()
     assert (1 - listed).max() < 0.25  # and codes are not lower than needed
 

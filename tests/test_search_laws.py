@@ -408,12 +408,12 @@ CASES = [
 every_case = pytest.mark.parametrize(("name", "length"), CASES, ids=lambda part: getattr(part, "name", part))
 
 
-def search_with(name: str, **how: Any) -> tuple[Scorer, list[str | None], list[list[Hypothesis]]]:
+def search_with(name: str, **options: Any) -> tuple[Scorer, list[str | None], list[list[Hypothesis]]]:
     """The scorer, the sources, and what a beam finds for each."""
     if name == "toy translator":
-        return TOY, list(SOURCES), beam_search(TOY, Batch.empty(len(SOURCES), source_of()), **how)
+        return TOY, list(SOURCES), beam_search(TOY, Batch.empty(len(SOURCES), source_of()), **options)
     scorer = model(name)
-    return scorer, [None], beam_search(scorer, Batch.empty(1), **how)
+    return scorer, [None], beam_search(scorer, Batch.empty(1), **options)
 
 
 def batch_for(sentences: list[tuple[int, ...]], source: str | None) -> Batch:
@@ -454,8 +454,8 @@ def test_greedy_search_is_a_beam_of_one(name: str, length: LengthHandling) -> No
 def test_a_wide_beam_is_exhaustive_search(name: str, length: LengthHandling) -> None:
     """Every sentence has a place in the beam, so the list is complete; equal scores may be in any order."""
     longest = 3 if name == "toy translator" else 2
-    how = {"beam_size": 5000, "n_best": 5000, "length": length, "max_words": longest + 1}
-    for best, (scorer, source) in _with_source(search_with(name, **how)):
+    options = {"beam_size": 5000, "n_best": 5000, "length": length, "max_words": longest + 1}
+    for best, (scorer, source) in _with_source(search_with(name, **options)):
         expected = all_sentences(scorer, source, longest, length)
         assert len(best) == len(expected)
         assert [hypothesis.score for hypothesis in best] == pytest.approx([score for _, score in expected], abs=1e-9)
@@ -466,8 +466,8 @@ def test_a_wide_beam_is_exhaustive_search(name: str, length: LengthHandling) -> 
 def test_a_wide_beam_finds_the_best_sentence(name: str, length: LengthHandling) -> None:
     """Also when it stops as soon as no better hypothesis is possible."""
     longest = 3 if name == "toy translator" else 2
-    how = {"beam_size": 5000, "n_best": 2, "length": length, "max_words": longest + 1}
-    for best, (scorer, source) in _with_source(search_with(name, **how)):
+    options = {"beam_size": 5000, "n_best": 2, "length": length, "max_words": longest + 1}
+    for best, (scorer, source) in _with_source(search_with(name, **options)):
         expected = [score for _, score in all_sentences(scorer, source, longest, length)[:2]]
         assert [hypothesis.score for hypothesis in best] == pytest.approx(expected, abs=1e-9)
 
@@ -481,8 +481,8 @@ def _with_source(results: tuple[Scorer, list[str | None], list[list[Hypothesis]]
 @pytest.mark.parametrize("beam_size", [2, 5])
 def test_n_best_lists_are_sorted_and_distinct(name: str, length: LengthHandling, beam_size: int) -> None:
     for max_words in (2, 15):
-        how = {"beam_size": beam_size, "n_best": beam_size, "length": length, "max_words": max_words}
-        for best, (scorer, source) in _with_source(search_with(name, **how)):
+        options = {"beam_size": beam_size, "n_best": beam_size, "length": length, "max_words": max_words}
+        for best, (scorer, source) in _with_source(search_with(name, **options)):
             assert 1 <= len(best) <= beam_size
             assert len({hypothesis.ids for hypothesis in best}) == len(best)
             assert [hypothesis.score for hypothesis in best] == sorted(

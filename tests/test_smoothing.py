@@ -116,9 +116,9 @@ def test_kneser_ney_counts_neighbours_not_occurrences() -> None:
     corpus = Corpus.from_sentences(lines)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        neighbours = NgramModel.train(corpus, order=2, smoothing="kneser-ney")
+        neighbors = NgramModel.train(corpus, order=2, smoothing="kneser-ney")
         occurrences = NgramModel.train(corpus, order=2, smoothing="absolute-discounting")
-    unseen = {model.settings.smoothing: _probs(model, "dog") for model in (neighbours, occurrences)}
+    unseen = {model.settings.smoothing: _probs(model, "dog") for model in (neighbors, occurrences)}
     assert unseen["kneser-ney"]["francisco"] < unseen["kneser-ney"]["dog"]
     assert unseen["absolute-discounting"]["francisco"] > unseen["absolute-discounting"]["dog"]
 

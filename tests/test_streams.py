@@ -39,12 +39,12 @@ DEV = Corpus.from_sentences([" ".join(RANDOM.choice(WORDS, size=8)) for _ in ran
 SETTINGS: dict[str, Any] = {"batch_size": 40, "steps": 7, "max_epochs": 3, "learning_rate": 0.01, "threads": 1}
 
 
-def made(**settings: Any) -> RecurrentModel:
+def create_model(**settings: Any) -> RecurrentModel:
     return RecurrentModel.create(CORPUS, **{"embedding": 6, "hidden": 6, "dropout": 0.2, **settings})
 
 
 class StopError(Exception):
-    """A training that is killed."""
+    """A training run that is killed."""
 
 
 def stopped_at(update: int) -> Any:
@@ -74,11 +74,11 @@ def files(directory: Path) -> dict[str, bytes]:
 def test_a_killed_training_ends_as_if_it_had_not_been(settings: Any, tmp_path: Path) -> None:
     """Checkpoints are between evaluations, within an epoch, while parameters are being averaged."""
     training = {**SETTINGS, "average": 0.5, "save_every": 2, "pool": 2}
-    whole, again = made(**settings), made(**settings)
+    whole, again = create_model(**settings), create_model(**settings)
     fit(whole, CORPUS, DEV, output=tmp_path / "whole", **training)
     for update in (4, 11, 16):
         with pytest.raises(StopError):
-            fit(made(**settings), CORPUS, DEV, output=tmp_path / "cut", callback=stopped_at(update), **training)
+            fit(create_model(**settings), CORPUS, DEV, output=tmp_path / "cut", callback=stopped_at(update), **training)
     fitted = fit(again, CORPUS, DEV, output=tmp_path / "cut", **training)
     assert fitted.progress.update > 16
     for name, tensor in whole.named_parameters():
@@ -89,7 +89,14 @@ def test_a_killed_training_ends_as_if_it_had_not_been(settings: Any, tmp_path: P
 def test_the_carry_is_part_of_the_checkpoint(tmp_path: Path) -> None:
     """Without it the next step would start from zeros and give other parameters."""
     with pytest.raises(StopError):
-        fit(made(carries=True), CORPUS, output=tmp_path / "model", save_every=1, callback=stopped_at(3), **SETTINGS)
+        fit(
+            create_model(carries=True),
+            CORPUS,
+            output=tmp_path / "model",
+            save_every=1,
+            callback=stopped_at(3),
+            **SETTINGS,
+        )
     arrays = map_arrays_with_metadata(tmp_path / "model" / "training.safetensors")[0]
     carried = {name for name in arrays if name.startswith("carry/")}
     assert carried == {"carry/0.0", "carry/0.1"}
@@ -131,14 +138,19 @@ def test_a_text_shorter_than_its_rows_is_one_word_a_row() -> None:
 
 def test_a_stream_is_never_read_at_once() -> None:
     with pytest.raises(DataError, match="batch_size 0"):
-        fit(made(carries=True), CORPUS, batch_size=0)
+        fit(create_model(carries=True), CORPUS, batch_size=0)
 
 
 @pytest.mark.parametrize("way", [{"carries": True}, {"label_smoothing": 0.1}])
 def test_a_custom_objective_is_refused(way: dict[str, Any]) -> None:
     smoothing = way.get("label_smoothing", 0.0)
     with pytest.raises(DataError, match="a custom objective"):
-        fit(made(carries="carries" in way), CORPUS, objective=lambda *_: torch.zeros(1), label_smoothing=smoothing)
+        fit(
+            create_model(carries="carries" in way),
+            CORPUS,
+            objective=lambda *_: torch.zeros(1),
+            label_smoothing=smoothing,
+        )
 
 
 def padding(batches: list[np.ndarray], sizes: np.ndarray) -> float:
@@ -181,7 +193,7 @@ def test_labels_of_other_models_are_not_smoothed() -> None:
     with pytest.raises(DataError, match="label smoothing is for neural networks"):
         fit(LogLinearModel.create(CORPUS, features="words-1"), CORPUS, label_smoothing=0.1)
     model = FeedForwardModel.create(CORPUS, order=2, embedding=4, hidden=(4,), seed=1)
-    plain, smooth = (made(seed=1, cell="rnn"), made(seed=1, cell="rnn"))
+    plain, smooth = (create_model(seed=1, cell="rnn"), create_model(seed=1, cell="rnn"))
     fit(model, CORPUS, label_smoothing=0.1, max_updates=1, threads=1)
     fit(plain, CORPUS, **SETTINGS)
     fit(smooth, CORPUS, label_smoothing=0.5, **SETTINGS)
@@ -194,7 +206,7 @@ def test_labels_of_other_models_are_not_smoothed() -> None:
 
 @pytest.mark.parametrize("carries", [True, False])
 def test_dynamic_evaluation_does_not_change_the_model(carries: bool) -> None:
-    model = made(carries=carries, precision="float64")
+    model = create_model(carries=carries, precision="float64")
     before = {name: tensor.clone() for name, tensor in model.named_parameters()}
     text = Corpus.from_sentences(["the cat sat on a mat"] * 40, CORPUS.vocab)
     still = token_log_probs(model, text)
@@ -208,10 +220,10 @@ def test_dynamic_evaluation_does_not_change_the_model(carries: bool) -> None:
 
 def test_a_step_of_dynamic_evaluation_is_the_gradients() -> None:
     """After the first sentence the parameters are theta - rate * gradient, a little of the way back."""
-    model = made(cell="rnn", precision="float64", dropout=0.0)
+    model = create_model(cell="rnn", precision="float64", dropout=0.0)
     text = Corpus.from_sentences(["the cat sat", "a dog ran"], CORPUS.vocab)
-    how = DynamicEvaluation(rate=0.05, words=4, decay=0.1, clip=1e9)
-    actual = dynamic_log_probs(model, text, how)[4:]
+    settings = DynamicEvaluation(rate=0.05, words=4, decay=0.1, clip=1e9)
+    actual = dynamic_log_probs(model, text, settings)[4:]
     parameters = dict(model.named_parameters())
     trained = {name: tensor.detach().clone() for name, tensor in parameters.items()}
     loss = -model(text.select(np.array([0]))).log_probs.mean()
@@ -233,7 +245,7 @@ def test_dynamic_evaluation_needs_gradients_and_a_rate() -> None:
 
 
 def test_unknown_words_include_their_spelling() -> None:
-    model = made()
+    model = create_model()
     text = Corpus.from_sentences(["the zebra sat"], CORPUS.vocab)
     scores = dynamic_token_scores(model, text, DynamicEvaluation(1e-6))
     assert scores.likelihood().unknown_words == 1
@@ -247,7 +259,7 @@ def test_unknown_words_include_their_spelling() -> None:
 def test_evaluation_uses_the_average_without_label_smoothing(carries: bool) -> None:
     """The reported best dev loss is that of the returned model on the dev text, which is one stream here."""
     assert DEV.num_tokens < 200, "a longer one would be read as several streams"
-    model = made(carries=carries, precision="float64")
+    model = create_model(carries=carries, precision="float64")
     fitted = fit(model, CORPUS, DEV, average=0.6, label_smoothing=0.3, **SETTINGS)
     assert fitted.progress.averaged_steps > 3
     assert fitted.progress.best_update > 0.4 * fitted.progress.update, "the best model is one of the averages"
@@ -255,7 +267,7 @@ def test_evaluation_uses_the_average_without_label_smoothing(carries: bool) -> N
 
 
 def test_every_epoch_begins_with_nothing_carried_over() -> None:
-    model, carried = made(carries=True), []
+    model, carried = create_model(carries=True), []
     model.register_forward_pre_hook(
         lambda module, arguments, options: carried.append(options["carry"] is None), with_kwargs=True
     )
@@ -284,7 +296,7 @@ def test_rolling_back_resets_the_average_and_the_carry(monkeypatch: pytest.Monke
     states: list[Any] = []
     before: list[Any] = []
     monkeypatch.setattr(loop, "_compute_gradients", failing)
-    model = made(carries=True)
+    model = create_model(carries=True)
     fit(model, CORPUS, DEV, average=0.9, callback=watch, **SETTINGS)
     assert states == [({}, None, 0)]
     ((size, nothing, averaged),) = before

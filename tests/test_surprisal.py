@@ -15,7 +15,7 @@ from rich.console import Console
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.evaluation.likelihood import likelihood
 from dragoman.evaluation.surprisal import SentenceSurprisals, SurprisalTable, surprisal_table, surprisals
-from dragoman.report.figures import COLOURS, MAX_WORD_LENGTH
+from dragoman.report.figures import COLORS, MAX_WORD_LENGTH
 from dragoman.report.surprisal import (
     INFINITE,
     MAX_TOKENS,
@@ -140,12 +140,12 @@ def test_a_picture_has_every_word_model_and_bar(tmp_path: Path) -> None:
     assert texts.count(INFINITE) == 1
 
 
-def heights_of_bars(path: Path, colour: str) -> list[float]:
+def heights_of_bars(path: Path, color: str) -> list[float]:
     """How tall each bar of one colour is in an SVG."""
     paths = [
         path_element
         for path_element in ET.fromstring(path.read_bytes()).iter(f"{SVG}path")
-        if path_element.get("style") == f"fill: {colour}"
+        if path_element.get("style") == f"fill: {color}"
     ]
     ups = [
         [float(y) for y in re.findall(r"[ML] [-\d.]+ ([-\d.]+)", path_element.get("d", ""))] for path_element in paths
@@ -156,7 +156,7 @@ def heights_of_bars(path: Path, colour: str) -> list[float]:
 def test_bars_are_as_tall_as_their_bits_and_infinite_ones_are_taller(tmp_path: Path) -> None:
     table = make_table("a b c </s>", [[1, 2], [3, 4], [5, math.inf], [7, 0]])
     draw_surprisals(table, tmp_path / "picture.svg")
-    first, other = (heights_of_bars(tmp_path / "picture.svg", colour.lower()) for colour in COLOURS[:2])
+    first, other = (heights_of_bars(tmp_path / "picture.svg", color.lower()) for color in COLORS[:2])
     bit = first[0]
     assert first == pytest.approx([bit, 3 * bit, 5 * bit, 7 * bit], rel=1e-4)
     assert [other[0], other[1], other[3]] == pytest.approx([2 * bit, 4 * bit, 0], rel=1e-4)

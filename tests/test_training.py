@@ -19,7 +19,7 @@ from dragoman.training.batch_order import epoch_batches
 from dragoman.training.objectives import negative_log_likelihood
 from dragoman.training.optimizers import SCHEDULES, add_penalty_gradients, scheduled_learning_rate
 from dragoman.training.progress import Progress
-from trainings import (
+from training_helpers import (
     CORPUS,
     DEV,
     ONE_THREAD,

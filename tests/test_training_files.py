@@ -21,7 +21,7 @@ from dragoman.training.fit import StoppedError
 from dragoman.training.loop import DivergedError
 from dragoman.training.objectives import negative_log_likelihood
 from dragoman.training.optimizers import OPTIMIZERS
-from trainings import (
+from training_helpers import (
     CORPUS,
     DEV,
     ONE_THREAD,

@@ -29,7 +29,7 @@ from dragoman.nn.layers import Dropout
 from dragoman.training import loop
 from dragoman.training.batch_order import SENTENCES, split_by_size
 from dragoman.training.objectives import negative_log_likelihood, stateless_objective
-from trainings import (
+from training_helpers import (
     CORPUS,
     DEV,
     ONE_THREAD,
@@ -150,9 +150,9 @@ def test_a_roll_back_starts_with_a_new_optimizer(optimizer: str) -> None:
         bowl, ORIGIN, objective=objective, learning_rate=0.1, check_every=2, max_epochs=5, callback=recorder, **settings
     )
     assert [report.rolled_back for report in recorder.reports] == [False, False, True, False, False]
-    beginner = Bowl(*recorded[0])
-    fit(beginner, ORIGIN, objective=distance, learning_rate=0.1 / 2, max_epochs=2, **settings)
-    assert bowl.theta.tolist() == beginner.theta.tolist()
+    restarted = Bowl(*recorded[0])
+    fit(restarted, ORIGIN, objective=distance, learning_rate=0.1 / 2, max_epochs=2, **settings)
+    assert bowl.theta.tolist() == restarted.theta.tolist()
 
 
 # -- files reach the disk before they get their names -----------------------------------------------------------------

@@ -32,7 +32,7 @@ from dragoman.io.storage import (
 from dragoman.models.loading import load_language_model, load_translator
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator import Translator
-from trainings import PowerCut, Recorder, metrics
+from training_helpers import PowerCut, Recorder, metrics
 from zoo import HELD_OUT, SINGLE, TRAINING, bracketed, foreign, model, read_by, translator
 
 RAW = ["The dog, which sees.", "A cat hears!", "Does it?", "The dog sees a cat.", "Yes, yes."] * 4
@@ -319,21 +319,21 @@ def test_a_killed_training_resumes_bit_identically(tmp_path: Path, trees: bool) 
     }
     encoder = {"encoder": "tree-lstm"} if trees else {}
 
-    def made() -> Translator:
+    def create_translator() -> Translator:
         shape = {"embedding": 5, "hidden": 6, "layers": 2, "readout": 4, "dropout": 0.3, "embedding_dropout": 0.2}
         return Translator.create(pairs, source, target, **shape, **encoder)
 
     def cut() -> None:
         raise PowerCut
 
-    whole = made()
+    whole = create_translator()
     updates = fit(whole, pairs, dev, output=tmp_path / "whole", **settings).progress.update
     assert updates > 10
     for update in (1, 4, 7, updates - 1):
         with pytest.raises(PowerCut):
-            fit(made(), pairs, dev, output=tmp_path / "parts", callback=Recorder(update, cut), **settings)
+            fit(create_translator(), pairs, dev, output=tmp_path / "parts", callback=Recorder(update, cut), **settings)
         assert len(dragoman.load(tmp_path / "parts").vocab) == len(whole.vocab)
-    parts = made()
+    parts = create_translator()
     assert not fit(parts, pairs, dev, output=tmp_path / "parts", **settings).already_finished
     for name, tensor in whole.named_parameters():
         assert torch.equal(tensor, parts.state_dict()[name]), name

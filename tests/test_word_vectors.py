@@ -75,10 +75,8 @@ def test_vectors_for_a_vocabulary(vectors: WordVectors) -> None:
 def test_nearest_words(vectors: WordVectors) -> None:
     ray = np.array([[1.0, 0.0], [3.0, 0.1], [0.5, 0.5], [-9.0, 0.0], [0.0, 0.0]])
     near = nearest_words(WordVectors(("a", "b", "c", "d", "zero"), ray), "a", k=4)
-    assert [neighbour.word for neighbour in near] == ["b", "c", "zero", "d"]
-    assert [neighbour.similarity for neighbour in near] == pytest.approx(
-        [3 / np.hypot(3, 0.1), np.sqrt(0.5), 0.0, -1.0]
-    )
+    assert [neighbor.word for neighbor in near] == ["b", "c", "zero", "d"]
+    assert [neighbor.similarity for neighbor in near] == pytest.approx([3 / np.hypot(3, 0.1), np.sqrt(0.5), 0.0, -1.0])
     with pytest.raises(DataError, match="no vector of the word 'cow'"):
         nearest_words(vectors, "cow")
 

@@ -61,7 +61,7 @@ class AlignerOptions(OptionGroup):
             check_output_directory(self.output, replace=self.force, kind=ALIGNER_DIRECTORY)
 
 
-Symmetrisation = Annotated[
+Symmetrization = Annotated[
     str,
     option(
         "--symmetrise NAME",
@@ -78,7 +78,7 @@ def align(
     src_field: SrcField = None,
     tgt_field: TgtField = None,
     options: AlignerOptions = AlignerOptions(),
-    symmetrise: Symmetrisation = "grow-diag-final-and",
+    symmetrise: Symmetrization = "grow-diag-final-and",
     gold: Annotated[
         Path | None,
         option("--gold FILE", "Gold alignments to compare with: 0-0 is a sure link, 1?2 a possible one."),

@@ -41,12 +41,12 @@ def attention(
       dragoman attention de-en "ein hund bellt ."
       dragoman attention de-en "ein hund bellt ." --target "a dog barks ." --picture hund.svg
     """
-    from dragoman.combine.load_translators import check_attention, load_translators
+    from dragoman.combine.load_translators import load_translators, require_attention
 
     check_picture(picture)
     _check_arguments(models, sentence, target)
     model = load_translators(models)
-    check_attention(model, models[0])
+    require_attention(model, models[0])
     if target is not None:
         translation = model.force_decode([sentence], [target])[0]
     else:
@@ -77,10 +77,10 @@ def _print(translation: Translation, attention: AttentionMatrix) -> None:
     from dragoman.report.tables import printable
 
     is_terminal = sys.stdout.isatty()
-    colour = is_terminal and "NO_COLOR" not in os.environ
+    color = is_terminal and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size((WIDTH, 24)).columns if is_terminal else WIDTH
     print(printable(translation.text) + "\n")
-    print(attention_text(attention.target, attention.source, attention.matrix, width, colour))
+    print(attention_text(attention.target, attention.source, attention.matrix, width, color))
     unfinished = "" if translation.finished else ", cut off before its end"
     print(f"\nlog P(E | F) = {translation.log_prob:.4f}{unfinished}")
 

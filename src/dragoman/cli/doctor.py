@@ -89,14 +89,14 @@ def doctor(
       dragoman doctor --src train.de --tgt train.en --fix -o cleaned
     """
     from dragoman.doctor.examination import examine_documents, read_documents
-    from dragoman.doctor.fix import check_output_directory, fix_documents, write_fixed
+    from dragoman.doctor.fix import check_new_directory, fix_documents, write_fixed
     from dragoman.doctor.text_checks import DoctorLimits
     from dragoman.report.doctor import doctor_text, fix_as_dict, fix_text
 
     if fix is (output is None):
         raise DataError("--fix and -o DIR must be given together: the cleaned copy is written to a new directory")
     if output is not None:
-        check_output_directory(output)
+        check_new_directory(output)
     inputs, doctor_limits = files.check(), DoctorLimits(**vars(limits))
     with status("checking"):
         documents = read_documents(inputs)

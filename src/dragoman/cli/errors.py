@@ -71,8 +71,8 @@ def _describe(error: BaseException) -> tuple[str, int]:
 def _describe_usage_error(error: Any) -> str:
     path = error.ctx.command_path if error.ctx else "dragoman"
     message = error.format_message()
-    for command, sign, advice in ADVICE:
-        if path.endswith(f" {command}") and sign in message and "Did you mean" not in message:
+    for command, fragment, advice in ADVICE:
+        if path.endswith(f" {command}") and fragment in message and "Did you mean" not in message:
             return f"{message.rstrip('.')}; {advice}"
     return f"{message} (see {path} --help)"
 

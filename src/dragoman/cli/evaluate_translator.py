@@ -101,8 +101,8 @@ def evaluate_translators(
         print(_format_json(evaluations, comparisons, options), flush=True)
     else:
         has_shortlist, penalty = search.shortlist is not None, search.coverage_penalty
-        how = SearchDescription(search.beam_size, search.length, penalty, has_shortlist, search.replaces_unknowns)
-        print(evaluation_text(evaluations, comparisons, how, by_length=options.by_length), flush=True)
+        summary = SearchDescription(search.beam_size, search.length, penalty, has_shortlist, search.replaces_unknowns)
+        print(evaluation_text(evaluations, comparisons, summary, by_length=options.by_length), flush=True)
     if options.output is not None:  # last, so that the scores are printed even if the file cannot be written
         write_text(options.output, "".join(f"{text}\n" for text in next(iter(evaluations.values())).texts))
         info(f"{options.output}: the translations")

@@ -35,7 +35,7 @@ def demo(
     from dragoman.experiments.demo import run_demo
 
     report = run_demo(output, seed, console_callbacks())
-    print(f"\n{report.summary(colour=sys.stdout.isatty())}", flush=True)
+    print(f"\n{report.summary(color=sys.stdout.isatty())}", flush=True)
     info("")
     _suggest_commands(report, output)
 
@@ -120,7 +120,7 @@ def ladder(
         report = run_lab_ladder(
             output, pairs=pairs or PAIRS, models=models, seed=seed, minutes=minutes, callbacks=callbacks
         )
-    print(report.summary(colour=sys.stdout.isatty()))
+    print(report.summary(color=sys.stdout.isatty()))
     total = "" if report.minutes is None else f"; {report.minutes:.1f} minutes in total"
     info(f"\n{output}: {', '.join(report.files)}{total}")
     _suggest_commands(report, output)

@@ -61,7 +61,10 @@ class ScoreOptions(OptionGroup):
 
 @with_option_groups
 def score(
-    models: options.Models, text: options.Text = "-", field: options.Field = None, how: ScoreOptions = ScoreOptions()
+    models: options.Models,
+    text: options.Text = "-",
+    field: options.Field = None,
+    score_options: ScoreOptions = ScoreOptions(),
 ) -> None:
     """Print the log-probability of each line of a text.
 
@@ -89,30 +92,30 @@ def score(
     from dragoman.report.language_models import sentence_columns, sentence_scores, word_scores
     from dragoman.report.surprisal import draw_surprisals, surprisal_grid, surprisal_tsv
 
-    how.check(models)
-    if how.src is None:
-        loaded = {str(path): _load(path, raw=how.raw) for path in models}
+    score_options.check(models)
+    if score_options.src is None:
+        loaded = {str(path): _load(path, raw=score_options.raw) for path in models}
         is_empty = text == "-" and sys.stdin is not None and not sys.stdin.buffer.peek(1)  # type: ignore[union-attr]
-        if is_empty and not how.picture:
+        if is_empty and not score_options.picture:
             return  # no lines in, no lines out
         corpora = options.encode_for_models(list(loaded.items()), text, field)
         inputs: ModelInputs = dict(zip(loaded, zip(loaded.values(), corpora, strict=True), strict=True))
     else:
         translators = {str(path): load_translator(path) for path in models}
-        lines = read_pairs(how.src, text, how.src_field, field)
+        lines = read_pairs(score_options.src, text, score_options.src_field, field)
         inputs = {
             name: (model.condition_on(lines.source), model.target.encode(lines.target))
             for name, model in translators.items()
         }
-    if how.picture is not None:
+    if score_options.picture is not None:
         named = dict(zip(options.short_names(list(inputs)), inputs.values(), strict=True))
-        draw_surprisals(surprisal_table(named), how.picture, title="Surprisal: -log2 P(word | words before)")
-        info(f"{how.picture}: the surprisal of each word, in bits")
-    base = math.log(10) if how.log10 else 1.0
+        draw_surprisals(surprisal_table(named), score_options.picture, title="Surprisal: -log2 P(word | words before)")
+        info(f"{score_options.picture}: the surprisal of each word, in bits")
+    base = math.log(10) if score_options.log10 else 1.0
     if len(inputs) == 1:
         [single] = inputs.values()
-        print(word_scores(*single, base) if how.words else sentence_scores(*single, base))
-    elif not how.words:
+        print(word_scores(*single, base) if score_options.words else sentence_scores(*single, base))
+    elif not score_options.words:
         print(sentence_columns(inputs, base, is_terminal=sys.stdout.isatty()))
     elif sys.stdout.isatty():
         from rich.console import Console

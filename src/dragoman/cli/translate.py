@@ -55,7 +55,7 @@ def translate(
       dragoman translate de-en --shortlist aligner < test.de
       dragoman translate words --lexicon aligner --explain-unknowns < test.de
     """
-    from dragoman.combine.load_translators import check_attention, load_translators
+    from dragoman.combine.load_translators import load_translators, require_attention
     from dragoman.data.formats import read_line_batches
     from dragoman.models.line_translation import translate_all
 
@@ -70,7 +70,7 @@ def translate(
             info(f"--shortlist {search.shortlist}: probabilities are normalised {over}")
         model.length_handling(search.length)  # raises an error before the first line is read
         if search.replaces_unknowns or search.coverage_penalty or output.alignments is not None:
-            check_attention(model, models[0])
+            require_attention(model, models[0])
         translator = _line_translator(model, search, sampling, output)
         if text == "-" and at_terminal:
             info("type a sentence and press Enter; Ctrl-D ends")

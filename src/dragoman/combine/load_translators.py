@@ -125,7 +125,7 @@ def load_unknown_replacer(model: BaseTranslator, lexicon: Path | None) -> Unknow
     return UnknownReplacer(loaded)
 
 
-def check_attention(model: BaseTranslator, path: Path) -> None:
+def require_attention(model: BaseTranslator, path: Path) -> None:
     """Raise an error if a translator has no attention."""
     if not model.has_attention:
         remedy = "train one with --attention mlp, dot or bilinear"

@@ -66,6 +66,15 @@ def file_errors(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+def shorten(text: str, length: int = 60, end: str = "…") -> str:
+    """Return at most `length` characters of a text.
+
+    >>> shorten("a long story", 8)
+    'a long …'
+    """
+    return text if len(text) <= length else text[: length - len(end)] + end
+
+
 def closest_match(name: str, choices: Iterable[str]) -> str | None:
     """Return the choice that is spelled most like `name`, or None if none is similar."""
     return next(iter(difflib.get_close_matches(name, list(choices), n=1)), None)

@@ -18,10 +18,17 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from dragoman.core.errors import DataError, closest_match, did_you_mean, encoding_error, error_at_line, file_errors
+from dragoman.core.errors import (
+    DataError,
+    closest_match,
+    did_you_mean,
+    encoding_error,
+    error_at_line,
+    file_errors,
+    shorten,
+)
 
 MAX_DEPTH = 8  # of lists and mappings inside each other; protects the stack
-MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 SURROGATES = re.compile("[\ud800-\udfff]")  # what Python decodes invalid UTF-8 to
 
 
@@ -155,9 +162,7 @@ def check_sections(
             raise DataError(f"{section.origin}: {problem}")
         if not isinstance(section.value, dict | None):
             remedy = "write `key: value` lines under it, indented"
-            raise DataError(
-                f"{section.origin}: section {name} holds {_truncated(format_value(section.value))}; {remedy}"
-            )
+            raise DataError(f"{section.origin}: section {name} holds {shorten(format_value(section.value))}; {remedy}")
         sections[name] = section.value or {}
     return sections
 
@@ -198,13 +203,13 @@ def _error_message(
     key = str(error["loc"][0]) if error["loc"] else invalid
     origin, where = given[key].origin if key in given else source, f" in {section}" if section else ""
     if error["type"] == "extra_forbidden" and key not in kind.model_fields:
-        shown = key[: 10 * MAX_SHOWN_CHARACTERS]
+        shown = key[:600]
         return f"{origin}: unknown key {_quote(key)}{where}; {did_you_mean(shown, kind.model_fields)}"
     if not key:  # values that exclude each other
         return f"{origin}: {section}{': ' if section else ''}{_requirement_message(error)}"
     if key not in given:
         return f"{origin}: {key} is missing{where}; give it a value"
-    value, shown = given[key].value, _truncated(format_value(given[key].value))
+    value, shown = given[key].value, shorten(format_value(given[key].value))
     if not origin.startswith("--"):  # an option is both origin and key
         origin, shown = f"{origin}: {key}", f"[{shown}]" if isinstance(value, list | tuple) else shown
     return f"{origin} {shown}: {_requirement_message(error)}{_suggest_value(value, kind.model_fields[key].annotation)}"
@@ -305,12 +310,8 @@ def format_value(value: object) -> str:
     return value if is_plain and value == value.strip() else json.dumps(value)
 
 
-def _truncated(text: str, end: str = "...") -> str:
-    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + end
-
-
 def _quote(name: str) -> str:
-    return _truncated(repr(name), "...'")
+    return shorten(repr(name), end="…'")
 
 
 def config_differences(old_config: Mapping[str, object], new_config: Mapping[str, object]) -> list[str]:

@@ -36,7 +36,7 @@ class Neighbours(NamedTuple):
     """How often items are adjacent: for each item the items after it and, from `items` on, the items before it."""
 
     begin: NDArray[np.int64]  # (2 * items + 1,) first neighbour of each item
-    neighbour: NDArray[np.int32]  # (neighbours,)
+    neighbor: NDArray[np.int32]  # (neighbours,)
     frequency: NDArray[np.int32]  # (neighbours,) how often
     total: NDArray[np.int64]  # (items,) how often each item occurs
 
@@ -256,7 +256,7 @@ def _contexts(bigrams: Any, item: int, leaders: Any, slot_of: Any, slots: int) -
     for side in range(2):
         row = side * items + item
         for index in range(bigrams.begin[row], bigrams.begin[row + 1]):
-            counts[side * slots + slot_of[_leader(leaders, bigrams.neighbour[index])]] += bigrams.frequency[index]
+            counts[side * slots + slot_of[_leader(leaders, bigrams.neighbor[index])]] += bigrams.frequency[index]
     return counts
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError, error_at_line, file_errors
+from dragoman.core.errors import DataError, error_at_line, file_errors, shorten
 from dragoman.data.formats import GZIP_MAGIC, display_name, has_fields
 from dragoman.data.language_id import LetterText
 from dragoman.data.scanner import ScannedText, scan
@@ -114,7 +114,7 @@ class Document:
 
     def quoted(self, line: int, width: int = 60) -> str:
         """Return a line in quotation marks, shortened to a width."""
-        return repr(shortened(self.lines[line], width))
+        return repr(shorten(self.lines[line], width))
 
     def fixed(self) -> Document:
         """Return the document with `fix_line` applied to all lines."""
@@ -168,15 +168,6 @@ def read_document(path: str, part: str, field_name: str | None = None) -> Docume
 def join_lines(lines: Sequence[str]) -> bytes:
     """Encode lines as a file."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
-
-
-def shortened(text: str, width: int = 60) -> str:
-    """Cut a text that is too long for a line of a report.
-
-    >>> shortened("a long story", 8)
-    'a long …'
-    """
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 # -- decoding ---------------------------------------------------------------------------------------------------------

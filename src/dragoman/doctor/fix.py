@@ -138,7 +138,7 @@ def _drop_lines(
 
 def write_fixed(fixed: FixResult, directory: Path) -> dict[str, Path]:
     """Write the cleaned files atomically, and return the new path of each old one."""
-    check_output_directory(directory)
+    check_new_directory(directory)
     names = output_names([document.layout.path for document in fixed.documents.documents])
     with atomic_directory(directory) as temporary:
         for path, name in names.items():
@@ -152,7 +152,7 @@ def write_fixed(fixed: FixResult, directory: Path) -> dict[str, Path]:
     return {path: directory / name for path, name in names.items()}
 
 
-def check_output_directory(directory: Path) -> None:
+def check_new_directory(directory: Path) -> None:
     """Raise `DataError` unless the directory is new or empty: nothing is ever overwritten."""
     if directory.exists() and not directory.is_dir():
         raise DataError(f"{directory}: exists already; choose another name")

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.core.errors import shorten
 from dragoman.doctor.alignment_checks import divergence_line
-from dragoman.doctor.documents import Document, shortened
+from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.text_checks import DoctorLimits, long_line_findings, repeat_findings, writing_habits
 
@@ -140,7 +141,7 @@ def overlap_findings(train: Sequence[Document], dev: Sequence[Document]) -> Iter
         sources, pairs = set(train[0].lines), set(_rows(train))
         for number, row in enumerate(dev_rows):
             if row[0] in sources and row not in pairs:
-                yield dev[0].finding("overlap-source", number, f"{shortened(row[0])!r}, with another target in train")
+                yield dev[0].finding("overlap-source", number, f"{shorten(row[0])!r}, with another target in train")
 
 
 def _rows(documents: Sequence[Document]) -> list[tuple[str, ...]]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dragoman.core.errors import shorten
 from dragoman.doctor.characters import CHECKS, find_matches
-from dragoman.doctor.documents import Document, shortened
+from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import Finding
 
 MIN_SORTED_CORRELATION = 0.8  # of the position of a line with the rank of its length; about 0 in unsorted text
@@ -134,7 +135,7 @@ def word_length_findings(document: Document, limit: int) -> Iterator[Finding]:
     lines = np.searchsorted(scanned.offsets, tokens, side="right") - 1
     for line, token in dict(zip(lines.tolist(), tokens.tolist(), strict=True)).items():
         word = scanned.types[scanned.tokens[token]]
-        yield document.finding("long-word", line, f"a word of {len(word):,} characters: {shortened(word)}")
+        yield document.finding("long-word", line, f"a word of {len(word):,} characters: {shorten(word)}")
 
 
 def sorted_findings(document: Document) -> Iterator[Finding]:

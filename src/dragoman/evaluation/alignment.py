@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dragoman.core.errors import DataError, error_at_line
 from dragoman.data.formats import display_name, read_utf8
-from dragoman.evaluation.results import Report, Sums
+from dragoman.evaluation.results import AdditiveResult, JsonResult
 
 Link = tuple[int, int]  # source word, target word
 LINK_PATTERN = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
@@ -40,7 +40,7 @@ class GoldAlignment:
 
 
 @dataclass(frozen=True)
-class AlignmentCounts(Sums, Report):
+class AlignmentCounts(AdditiveResult, JsonResult):
     """Numbers of links, from which the rates are computed."""
 
     predicted: int = field(default=0, metadata={"json": "found"})  # |A|

@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.evaluation.results import FLAT, Report, Sums, to_json
+from dragoman.evaluation.results import FLAT, AdditiveResult, JsonResult, to_json
 from dragoman.evaluation.significance import RESAMPLES, SEED, PairedBootstrapResult, paired_bootstrap
 from dragoman.evaluation.translation_metrics import (
     Bleu,
@@ -44,7 +44,7 @@ SMOOTHING = 1.0  # added to the correct and incorrect counts of an n-gram, so th
 
 
 @dataclass(frozen=True)
-class WordMatches(Sums, Report):
+class WordMatches(AdditiveResult, JsonResult):
     """Words of the translations that are in the reference of their sentence."""
 
     correct: int = field(default=0, metadata={"json": "right"})
@@ -69,7 +69,7 @@ class WordMatches(Sums, Report):
 
 
 @dataclass(frozen=True)
-class FrequencyBucket(Report):
+class FrequencyBucket(JsonResult):
     """Words whose frequency is in one range, and how well they are translated."""
 
     bucket: Bucket = field(metadata=FLAT)  # occurrences of the word
@@ -96,7 +96,7 @@ def matches_by_frequency(
 
 
 @dataclass(frozen=True)
-class NgramDifference(Report):
+class NgramDifference(JsonResult):
     """An n-gram that one system translates correctly more often than the other."""
 
     words: Ngram
@@ -167,7 +167,7 @@ def ngrams(words: Words, orders: Sequence[int]) -> Iterator[Ngram]:
 
 
 @dataclass(frozen=True)
-class WordErrorCounts(Sums):
+class WordErrorCounts(AdditiveResult):
     """Repeated, missing and extra words."""
 
     words: int = 0
@@ -217,7 +217,7 @@ class SentenceDifference:
 
 
 @dataclass(frozen=True)
-class SystemReport(Report):
+class SystemReport(JsonResult):
     """Results of one system."""
 
     name: str

@@ -19,7 +19,7 @@ from dragoman.core.scorer import BatchedScorer, PairScorer, Scorer, fold
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.ranges import split_by_size
 from dragoman.data.scanner import split_words
-from dragoman.evaluation.results import Sums, to_json
+from dragoman.evaluation.results import AdditiveResult, to_json
 
 MAX_BATCH_TOKENS = 4096  # when translations are scored
 
@@ -84,7 +84,7 @@ class NgramOrderReporter(Protocol):
 
 
 @dataclass(frozen=True)
-class Likelihood(Sums):
+class Likelihood(AdditiveResult):
     """The likelihood of a text.
 
     >>> likelihood = Likelihood(sentences=1, words=1, log_likelihood_known=-2 * math.log(4))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dragoman.core.scorer import CarryScorer, Scorer
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.likelihood import token_scores
-from dragoman.evaluation.results import Sums
+from dragoman.evaluation.results import AdditiveResult
 
 RELATIVE_TOLERANCE = 1e-9  # by which log-probabilities of the same words in another order may differ
 
@@ -39,7 +39,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class MinimalPairAccuracy(Sums):
+class MinimalPairAccuracy(AdditiveResult):
     """Numbers of pairs and groups of pairs, and how many of them are right.
 
     >>> (MinimalPairAccuracy(4, 3.0, 1, 0) + MinimalPairAccuracy(4, 4.0, 1, 1)).accuracy

@@ -16,7 +16,7 @@ def to_json(value: object) -> object:
     >>> to_json({"a": (1.5, math.inf)})
     {'a': [1.5, None]}
     """
-    if isinstance(value, Report):
+    if isinstance(value, JsonResult):
         return value.as_dict()
     if is_dataclass(value):
         value = vars(value)
@@ -28,7 +28,7 @@ def to_json(value: object) -> object:
 
 
 @dataclass(frozen=True)
-class Report:
+class JsonResult:
     """Results whose fields, and properties named in `reported`, are written as JSON.
 
     The key of a field is its name, or `json` in its metadata.
@@ -45,7 +45,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Sums:
+class AdditiveResult:
     """Numbers that add up: those of two texts are the sums of theirs; counts in a mapping are added by key."""
 
     def __add__(self, other: Self) -> Self:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.evaluation.results import Report
+from dragoman.evaluation.results import JsonResult
 from dragoman.evaluation.translation_metrics import MetricStatistics
 
 RESAMPLES = 1000
@@ -39,7 +39,7 @@ class ConfidenceInterval:
 
 
 @dataclass(frozen=True)
-class PairedBootstrapResult(Report):
+class PairedBootstrapResult(JsonResult):
     """Two systems on the same sentences. Differences are second minus first: above 0, the second is better."""
 
     metric: str

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.evaluation.results import FLAT, Report
+from dragoman.evaluation.results import FLAT, JsonResult
 
 if TYPE_CHECKING:
     from sacrebleu import BLEU, CHRF
@@ -188,7 +188,7 @@ def check_line_counts(hypotheses: Sequence[str], references: Sequence[str]) -> N
 
 
 @dataclass(frozen=True)
-class TranslationScores(Report):
+class TranslationScores(JsonResult):
     """Scores of the translations of a text."""
 
     sentences: int
@@ -245,7 +245,7 @@ def length_ratio(bleu_statistics: MetricStatistics) -> float:
 
 
 @dataclass(frozen=True)
-class Bucket(Report):
+class Bucket(JsonResult):
     """A range of whole numbers.
 
     >>> [bucket.name for bucket in buckets((6, 7, 10))]
@@ -280,7 +280,7 @@ def bucket_indices(values: ArrayLike, edges: Sequence[int]) -> NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class LengthBucket(Report):
+class LengthBucket(JsonResult):
     """BLEU of the sentences whose source length is in one range."""
 
     bucket: Bucket = field(metadata=FLAT)  # words of the source

@@ -148,7 +148,7 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
             for translator in trainer.train_all(recipes.translator_names(self.budget.minutes)):
                 translators[translator.name] = translator
                 self.budget.save()
-            results.lexicon = summarise_lexicon(lexicon, pairs)
+            results.lexicon = summarize_lexicon(lexicon, pairs)
             self._measure_translators(split.test, translators, lexicon, results)
         self.budget.finish()
         return results
@@ -258,7 +258,7 @@ def _attention_examples(model: Translator, part: CorpusPart) -> list[AttentionEx
     return [AttentionExample(recipes.ATTENTION, *sentence, words.target, words.source, words.matrix)]
 
 
-def summarise_lexicon(lexicon: Lexicon, pairs: int) -> LexiconSummary:
+def summarize_lexicon(lexicon: Lexicon, pairs: int) -> LexiconSummary:
     """Return examples of frequent and rarer words, and the share of words with a certain translation."""
     vocab = lexicon.source
     all_counts = zip(vocab.tokens[UNK + 1 :], map(int, vocab.counts[UNK + 1 :].tolist()), strict=True)

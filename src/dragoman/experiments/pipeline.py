@@ -102,10 +102,10 @@ class ExperimentReport:
         """Names of the files in the output directory."""
         return [*([MARKDOWN_FILE, VALUES_FILE] if self.values is not None else []), REPORT_FILE, *self.figures]
 
-    def summary(self, *, colour: bool = False) -> str:
+    def summary(self, *, color: bool = False) -> str:
         """Return the sections that are printed in the terminal."""
         sections = (section for section in self.sections if section.in_summary)
-        return "\n\n".join(section_text(section, colour=colour) for section in sections)
+        return "\n\n".join(section_text(section, color=color) for section in sections)
 
     def write(self, output: Path) -> None:
         page = Page(self.title, self.sections, note="" if is_installed("matplotlib") else NO_FIGURES)

@@ -126,8 +126,8 @@ def check_output_directory(path: Path, *, replace: bool, kind: DirectoryKind = M
         for file in path.rglob("*")
     )
     if not written:
-        found = "contains files" if path.is_dir() else "is a file"
-        raise DataError(f"{path}: {found} that dragoman did not write; choose another name")
+        problem = "contains files" if path.is_dir() else "is a file"
+        raise DataError(f"{path}: {problem} that dragoman did not write; choose another name")
     if not replace:
         raise DataError(f"{path}: already contains {kind.description}; choose another directory or pass --force")
 

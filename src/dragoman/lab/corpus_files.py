@@ -25,7 +25,7 @@ MANIFEST_FILE = "lab.yaml"
 MANIFEST_KIND = "dragoman laboratory"
 GRAMMAR_VERSION = 1  # increase it whenever rules, words or weights change: the probabilities change with them
 RAW_SUFFIX = ".raw"  # before the language: detokenized text, whose probabilities are not known
-CAPITALISED_TAGS = ("NN", "NE", "NNP")  # German nouns, names, and words that the lexicon capitalises
+CAPITALIZED_TAGS = ("NN", "NE", "NNP")  # German nouns, names, and words that the lexicon capitalises
 CLOSING_PUNCTUATION = ",.!?"
 
 # The line of a sentence pair in the file with each ending.
@@ -62,7 +62,7 @@ def detokenized(sentence: AnnotatedSentence) -> str:
     text = ""
     for word, tag in zip(sentence.words, sentence.tags, strict=True):
         space = " " if text and word not in CLOSING_PUNCTUATION else ""
-        text += space + (word.capitalize() if tag in CAPITALISED_TAGS or not text else word)
+        text += space + (word.capitalize() if tag in CAPITALIZED_TAGS or not text else word)
     return text
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.table import NgramTable, keep_nodes, lookup, renormalise, stored_log_prob
+from dragoman.ngram.table import NgramTable, keep_nodes, lookup, renormalize, stored_log_prob
 from dragoman.ngram.trie import ROOT, keep_with_contexts
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ def prune_by_entropy(table: NgramTable, threshold: float) -> NgramTable:
     """
     keep = np.expm1(pruning_losses(table)) >= threshold
     keep[: table.trie.levels[2]] = True
-    return renormalise(keep_nodes(table, keep_with_contexts(table.trie, keep)))
+    return renormalize(keep_nodes(table, keep_with_contexts(table.trie, keep)))
 
 
 def pruning_losses(table: NgramTable) -> Floats:

@@ -34,7 +34,7 @@ class BackoffEstimate:
 
     prob: NDArray[np.float32]  # (nodes,)
     backoff: NDArray[np.float32]  # (contexts,)
-    normaliser: NDArray[np.float32] | None = None  # (contexts,) what scores were divided by to sum to one
+    normalizer: NDArray[np.float32] | None = None  # (contexts,) what scores were divided by to sum to one
     coefficients: InterpolationCoefficients | None = None  # if they were fitted
 
 

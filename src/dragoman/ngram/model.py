@@ -22,7 +22,7 @@ from dragoman.ngram.counting import NgramCounts, count_ngrams
 from dragoman.ngram.entropy import prune_by_entropy
 from dragoman.ngram.estimate import SmoothingTask
 from dragoman.ngram.heldout import InterpolationCoefficients
-from dragoman.ngram.quantization import quantise
+from dragoman.ngram.quantization import quantize
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS, STUPID_BACKOFF_FACTOR
 from dragoman.ngram.table import NgramTable, NgramTrace, keep_nodes, validate_table
 from dragoman.ngram.trie import ROOT, Trie, keep_with_contexts
@@ -160,7 +160,7 @@ class NgramModel(LanguageModel):
         if config.entropy_prune:
             table = prune_by_entropy(table, config.entropy_prune)
         if config.quantise:
-            table = quantise(table)
+            table = quantize(table)
         return cls(corpus.vocab, table, unknown, config, tuple(task.notes), estimate.coefficients)
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
@@ -194,14 +194,14 @@ class NgramModel(LanguageModel):
 
     def raw_token_scores(self, corpus: Corpus) -> NDArray[np.float64]:
         """Return the scores of stupid back-off before normalisation."""
-        if self.table.log_normaliser is None:
+        if self.table.log_normalizer is None:
             raise DataError("only stupid-backoff models that are not quantised or pruned by entropy have raw scores")
         trace = self.trace(corpus)
         position = np.arange(corpus.num_tokens) - np.repeat(corpus.token_offsets[:-1], np.diff(corpus.token_offsets))
         context_words = np.minimum(position + 1, self.settings.order - 1)  # including `<s>`
         known_words = np.searchsorted(self.table.trie.levels, trace.context, side="right") - 1
         penalty = (context_words - known_words) * np.log(STUPID_BACKOFF_FACTOR)
-        return trace.log_prob + self.table.log_normaliser[trace.context] + penalty
+        return trace.log_prob + self.table.log_normalizer[trace.context] + penalty
 
     def matched_orders(self, corpus: Corpus) -> dict[int, int]:
         """Return how many tokens were scored by n-grams of each order."""
@@ -216,7 +216,7 @@ class NgramModel(LanguageModel):
     def arrays(self) -> Mapping[str, NDArray[np.generic]]:
         table = self.table
         arrays = {name: array for name, array in table.arrays()._asdict().items() if name != "levels"}
-        return arrays if table.log_normaliser is None else {**arrays, "log_normaliser": table.log_normaliser}
+        return arrays if table.log_normalizer is None else {**arrays, "log_normaliser": table.log_normalizer}
 
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:

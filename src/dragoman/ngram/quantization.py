@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
-from dragoman.ngram.table import NgramTable, renormalise
+from dragoman.ngram.table import NgramTable, renormalize
 
 NUM_CODES = 256
 ZERO_CODE = 0  # the code of probability 0; the other codes are in increasing order of probability
 
 
-def quantise(table: NgramTable) -> NgramTable:
+def quantize(table: NgramTable) -> NgramTable:
     """Replace each log-probability by one of 255 values of its order.
 
     Back-off weights stay in full precision and are recomputed so that every distribution sums to one. Unigrams have
@@ -36,7 +36,7 @@ def quantise(table: NgramTable) -> NgramTable:
             first, last = trie.levels[order - 1], trie.levels[order]
             round_down = partial(_round_down, trie.begin, values, last, codes, codebook[order])
             parallel_map(round_down, split_range(first, last))
-    rounded = renormalise(NgramTable(trie, codes, table.log_backoff, codebook))
+    rounded = renormalize(NgramTable(trie, codes, table.log_backoff, codebook))
     if (np.isneginf(rounded.log_backoff) & np.isfinite(table.log_backoff)).any():
         warnings.warn(
             "not quantised: some contexts list every word, so there is no back-off weight to correct the rounding",

@@ -44,25 +44,25 @@ class NgramTable:
     log_prob: NDArray[np.float32] | NDArray[np.uint8]  # (nodes,) or codes
     log_backoff: NDArray[np.float32]  # (contexts,)
     codebook: NDArray[np.float32] = field(default_factory=lambda: NO_CODEBOOK)  # (order + 1, 256)
-    log_normaliser: NDArray[np.float32] | None = None  # (contexts,) the normaliser of stupid back-off
+    log_normalizer: NDArray[np.float32] | None = None  # (contexts,) the normaliser of stupid back-off
 
     @classmethod
     def from_estimate(cls, trie: Trie, estimate: BackoffEstimate) -> NgramTable:
         """Take logarithms, in place to save memory."""
-        normaliser = None if estimate.normaliser is None else np.log(estimate.normaliser)
+        normalizer = None if estimate.normalizer is None else np.log(estimate.normalizer)
         with np.errstate(divide="ignore"):
             np.log(estimate.prob, out=estimate.prob)
             np.log(estimate.backoff, out=estimate.backoff)
-        return cls(trie, estimate.prob, estimate.backoff, log_normaliser=normaliser)
+        return cls(trie, estimate.prob, estimate.backoff, log_normalizer=normalizer)
 
     @property
-    def quantised(self) -> bool:
+    def quantized(self) -> bool:
         return self.codebook.shape[0] > 0
 
     def values(self, order: int) -> NDArray[np.float32]:
         """Return the log-probabilities of the n-grams of one order, decoded if quantised."""
         stored = self.log_prob[self.trie.span(order)]
-        return self.codebook[order][stored] if self.quantised else stored.astype(np.float32, copy=False)
+        return self.codebook[order][stored] if self.quantized else stored.astype(np.float32, copy=False)
 
     def arrays(self) -> TableArrays:
         trie, levels = self.trie, np.array(self.trie.levels, np.int64)
@@ -99,14 +99,14 @@ class NgramTrace(NamedTuple):
     matched: NDArray[np.int32]  # (tokens,) the longest matching n-gram
 
 
-def renormalise(table: NgramTable) -> NgramTable:
+def renormalize(table: NgramTable) -> NgramTable:
     """Recompute all back-off weights so that every distribution sums to one.
 
     beta(h) = (1 - sum of P(w | h)) / (1 - sum of P(w | h')), both over the words listed after h.
     """
     trie = table.trie
     new = NgramTable(trie, table.log_prob, np.zeros(trie.contexts, np.float32), table.codebook)
-    trie.for_each_level(partial(_renormalise, new.arrays()))  # a weight needs those of shorter contexts
+    trie.for_each_level(partial(_renormalize, new.arrays()))  # a weight needs those of shorter contexts
     return new
 
 
@@ -120,8 +120,8 @@ def keep_nodes(table: NgramTable, keep: NDArray[np.bool_]) -> NgramTable:
     contexts = np.flatnonzero(keep[: trie.contexts])[: levels[-2]]
     begin = np.append(before[trie.begin[contexts]], levels[-1]).astype(np.int32)
     smaller = build_trie(levels, trie.word[keep], begin)
-    normaliser = None if table.log_normaliser is None else table.log_normaliser[contexts]
-    return NgramTable(smaller, table.log_prob[keep], table.log_backoff[contexts], table.codebook, normaliser)
+    normalizer = None if table.log_normalizer is None else table.log_normalizer[contexts]
+    return NgramTable(smaller, table.log_prob[keep], table.log_backoff[contexts], table.codebook, normalizer)
 
 
 def validate_table(table: NgramTable, vocab_size: int) -> None:
@@ -138,10 +138,10 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
         ("word", trie.word, "i4", (nodes,)),
         ("begin", trie.begin, "i4", (contexts + 1,)),
         ("suffix", trie.suffix, "i4", (nodes,)),
-        ("log_prob", table.log_prob, "u1" if table.quantised else "f4", (nodes,)),
+        ("log_prob", table.log_prob, "u1" if table.quantized else "f4", (nodes,)),
         ("log_backoff", table.log_backoff, "f4", (contexts,)),
-        ("codebook", table.codebook, "f4", (trie.order + 1 if table.quantised else 0, 256)),
-        ("log_normaliser", table.log_normaliser, "f4", (contexts,)),
+        ("codebook", table.codebook, "f4", (trie.order + 1 if table.quantized else 0, 256)),
+        ("log_normaliser", table.log_normalizer, "f4", (contexts,)),
     ):
         if array is not None:
             _require(array.dtype.str[1:] == dtype and array.shape == shape, f"{name} has a wrong shape or type")
@@ -152,7 +152,7 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
         "begin does not divide the orders",
     )
     _require(_is_trie(table.arrays(), vocab_size), "the n-grams are not sorted")
-    values = table.codebook if table.quantised else table.log_prob
+    values = table.codebook if table.quantized else table.log_prob
     _require(bool(np.all(values <= ROUNDING)), "log_prob has values above 0")
     _require(bool(np.all(table.log_backoff < np.inf)), "log_backoff has infinite values")
 
@@ -248,7 +248,7 @@ def _advance_all(word: Any, begin: Any, suffix: Any, contexts: Any, words: Any, 
 
 
 @kernel
-def _renormalise(table: Any, contexts: Any) -> None:
+def _renormalize(table: Any, contexts: Any) -> None:
     for node in range(contexts[0], contexts[1]):
         if table.begin[node] == table.begin[node + 1]:
             continue

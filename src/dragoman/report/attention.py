@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.report.figures import (
-    COLOURS,
+    COLORS,
     EDGE,
     FONT_SIZE,
     GREY,
@@ -39,7 +39,7 @@ MAX_LETTERS = 16  # of a word written vertically
 ROUNDING_ERROR = 1e-4  # weights may be outside 0 to 1 by this much
 
 
-def check_attention(target_words: Sequence[str], source_words: Sequence[str], matrix: ArrayLike) -> NDArray[np.float64]:
+def check_matrix(target_words: Sequence[str], source_words: Sequence[str], matrix: ArrayLike) -> NDArray[np.float64]:
     """Return the matrix as numbers from 0 to 1; raise an error if it is not an attention matrix of these words.
 
     Args:
@@ -70,16 +70,16 @@ class AttentionLayout(NamedTuple):
             (" " * GAP).join(pad(word, width) for word, width in zip(line, self.widths, strict=True)) for line in lines
         ]
 
-    def row(self, percents: Sequence[int], *, colour: bool) -> str:
+    def row(self, percents: Sequence[int], *, color: bool) -> str:
         field_width = WIDE_FIELD if self.is_wide else NARROW_FIELD
         return "".join(
-            _format_field(percent, self.is_wide, colour) + " " * (width - field_width + GAP)
+            _format_field(percent, self.is_wide, color) + " " * (width - field_width + GAP)
             for percent, width in zip(percents, self.widths, strict=True)
         )
 
 
 def attention_text(
-    target_words: Sequence[str], source_words: Sequence[str], matrix: ArrayLike, width: int = 100, colour: bool = False
+    target_words: Sequence[str], source_words: Sequence[str], matrix: ArrayLike, width: int = 100, color: bool = False
 ) -> str:
     """Return an attention matrix as text.
 
@@ -88,7 +88,7 @@ def attention_text(
         source_words: words of the columns, ending with `</s>`.
         matrix: (target words, source words)
         width: columns of the terminal; a block has at least one source word, even if it is wider.
-        colour: use 256 terminal colours.
+        color: use 256 terminal colours.
 
     >>> print(attention_text(["a", "</s>"], ["ein", "</s>"], [[0.9, 0.1], [0.25, 0.75]]))
           ein    </s>
@@ -97,7 +97,7 @@ def attention_text(
     <BLANKLINE>
     ░ from 5%, ▒ from 20%, ▓ from 45%, █ from 70%
     """
-    weights = check_attention(target_words, source_words, matrix)
+    weights = check_matrix(target_words, source_words, matrix)
     rows = [printable(word) for word in target_words]
     columns = [printable(word) for word in source_words]
     label_width = min(max(map(display_width, rows)), max(4, width // 3))
@@ -115,9 +115,9 @@ def attention_text(
         lines += [" " * (label_width + 2) + line for line in block_layout.header(columns[block])]
         for word, row in zip(rows, percents[:, block].tolist(), strict=True):
             label = pad(truncate(word, label_width), label_width)
-            lines.append(f"{label}  {block_layout.row(row, colour=colour)}")
+            lines.append(f"{label}  {block_layout.row(row, color=color)}")
         lines.append("")
-    if colour:
+    if color:
         legend = " ".join(_with_background(f" from {minimum}% ", minimum) for minimum, _ in BACKGROUNDS[1:])
     else:
         legend = ", ".join(f"{shade} from {minimum}%" for minimum, shade in SHADES[1:])
@@ -160,10 +160,10 @@ def _letters(word: str) -> Iterator[str]:
             start = end
 
 
-def _format_field(percent: int, is_wide: bool, colour: bool) -> str:
+def _format_field(percent: int, is_wide: bool, color: bool) -> str:
     """Return the text of a field. Narrow fields on colour have two digits; 100% is shown as 99."""
     number = (f"{percent:3d}%" if percent else "    ") if is_wide else ""
-    if not colour:
+    if not color:
         return NARROW_FIELD * _highest_step(SHADES, percent) + number
     digits = f"{min(99, percent):2d}" if percent else "  "
     return _with_background(f" {number} " if is_wide else digits, percent)
@@ -188,7 +188,7 @@ MAX_SQUARE = 0.36  # inches
 FILL = 0.85  # largest height of letters, as a share of a square
 LETTER_RATIO = 0.65  # largest width of a letter, as a share of its height
 NOTE_HEIGHT = 0.4  # inches below the squares
-GOLD_COLOUR = COLOURS[1]
+GOLD_COLOR = COLORS[1]
 SUM_NOTE = "each row sums to 1: white is 0, darkest is 1"
 GOLD_NOTE = "; boxes: the true alignment"
 
@@ -210,7 +210,7 @@ def draw_attention(
         path: the file, .svg or .png. In a .png, characters that no installed font has are boxes, with one warning.
         gold: true alignment as pairs of source and target positions, from 0; each gets a box.
     """
-    weights = check_attention(target_words, source_words, matrix)
+    weights = check_matrix(target_words, source_words, matrix)
     targets, sources = weights.shape
     size = f"{targets} target and {sources} source words"
     problem = f"{size}, and a figure holds at most {MAX_WORDS} of each; give a shorter sentence"
@@ -236,6 +236,6 @@ def draw_attention(
         draw_matrix(axes, weights, rows, columns, edges=("#dddddd", 0.4), font_size=font_size)
         for source, target in gold:
             corner = (source + 0.08, target + 0.08)
-            axes.add_patch(Rectangle(corner, 0.84, 0.84, fill=False, edgecolor=GOLD_COLOUR, linewidth=1.4))
+            axes.add_patch(Rectangle(corner, 0.84, 0.84, fill=False, edgecolor=GOLD_COLOR, linewidth=1.4))
         note = SUM_NOTE + (GOLD_NOTE if gold else "")
         figure.text(EDGE / WIDTH, 0.17 / total, note, color=GREY, parse_math=False)

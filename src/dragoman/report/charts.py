@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.core.errors import DataError
 from dragoman.report.figures import (
-    COLOURS,
+    COLORS,
     FONT_SIZE,
     GREY,
     MARKERS,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FLOOR_LABEL = "the floor (true distribution)"
 GUESSING_LABEL = "guessing"
-ORDERED_COLOURS, LIGHTEST = "viridis", 0.85  # a colour map for ordered lines, and the lightest part of it that is used
+ORDERED_COLORS, LIGHTEST = "viridis", 0.85  # a colour map for ordered lines, and the lightest part of it that is used
 
 
 def _ordered_styles(count: int) -> list[LineStyle]:
@@ -36,8 +36,8 @@ def _ordered_styles(count: int) -> list[LineStyle]:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    colours = [to_hex(colormaps[ORDERED_COLOURS](LIGHTEST * number / max(1, count - 1))) for number in range(count)]
-    return [LineStyle(colour, MARKERS[number % len(MARKERS)]) for number, colour in enumerate(colours)]
+    colors = [to_hex(colormaps[ORDERED_COLORS](LIGHTEST * number / max(1, count - 1))) for number in range(count)]
+    return [LineStyle(color, MARKERS[number % len(MARKERS)]) for number, color in enumerate(colors)]
 
 
 def draw_curves_by_size(
@@ -51,7 +51,7 @@ def draw_curves_by_size(
     """
     check_points({name: points.values() for name, points in curves.items()}, path)
     count = len(curves)
-    cycle = [LineStyle(COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n in range(count)]
+    cycle = [LineStyle(COLORS[n % len(COLORS)], MARKERS[n % len(MARKERS)]) for n in range(count)]
     styles = dict(zip(curves, _ordered_styles(count) if ordered else cycle, strict=True))
     lines = {name: {float(size): points[size] for size in sorted(points)} for name, points in curves.items()}
     names = {"xlabel": "sentences of training text", "ylabel": "nats per token above the floor"}
@@ -98,12 +98,12 @@ def draw_accuracy_by_distance(
             axes = figure.add_axes((0.1 + number * width, 0.145, 0.92 * width, 0.67))
             labels = []
             for name, points in lines.items():
-                colour, marker, _ = styles[name]
+                color, marker, _ = styles[name]
                 shift = 0.07 * (names.index(name) - (len(names) - 1) / 2)  # so that lines do not hide each other
                 xs = [distances.index(distance) + shift for distance in points]
                 values, errors = zip(*((point.value, point.standard_error) for point in points.values()), strict=True)
-                axes.errorbar(xs, values, errors, color=colour, marker=marker, elinewidth=0.7, clip_on=False)
-                labels.append(LineLabel(name, xs[-1], values[-1], colour))
+                axes.errorbar(xs, values, errors, color=color, marker=marker, elinewidth=0.7, clip_on=False)
+                labels.append(LineLabel(name, xs[-1], values[-1], color))
             axes.set_xticks(range(len(distances)), distances)
             axes.set_xlim(-0.4, len(distances) - 0.6)
             axes.set_ylim(lowest, 1)
@@ -153,7 +153,7 @@ ROW_HEIGHT = 0.27  # inches per rung
 ABOVE_ROWS, ABOVE_PLAIN_ROWS, BELOW_ROWS = 1.3, 0.5, 0.5  # inches: for column names, for no columns, for the axis
 NAMES_WIDTH, PERPLEXITY_WIDTH, COLUMN_GAP = 0.215, 0.27, 0.06  # as shares of the figure's width
 RIGHT_EDGE = 0.965  # the last column's name reaches beyond it
-DOT_COLOUR = COLOURS[1]
+DOT_COLOR = COLORS[1]
 ACCURACY_NOTE = "% correct; guessing: 50, all four: 6"
 PERPLEXITY_TICKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 
@@ -197,10 +197,10 @@ def _draw_perplexities(
     start = floor if floor is not None else min(perplexities.values()) / 1.2
     for row, name in enumerate(names):
         if (perplexity := perplexities.get(name)) is not None:
-            axes.plot([start, perplexity], [row, row], color=DOT_COLOUR, linewidth=1)
-            axes.plot(perplexity, row, color=DOT_COLOUR, marker="o")
+            axes.plot([start, perplexity], [row, row], color=DOT_COLOR, linewidth=1)
+            axes.plot(perplexity, row, color=DOT_COLOR, marker="o")
             text, offset = f" {perplexity:,.1f}", "offset points"
-            axes.annotate(text, (perplexity, row), (3, 0), textcoords=offset, va="center", color=DOT_COLOUR)
+            axes.annotate(text, (perplexity, row), (3, 0), textcoords=offset, va="center", color=DOT_COLOR)
     axes.set_xscale("log")
     largest = max(perplexities.values())
     axes.set_xlim(*((start / 1.08, 2.6 * largest) if floor is not None else (start, 1.4 * largest)))
@@ -223,9 +223,9 @@ def _draw_shares(axes: Axes, shares: Sequence[Sequence[float]], columns: Sequenc
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("shares", colormaps["Blues"]([0.04, 0.445, 0.85]))
-    draw_matrix(axes, shares, [""] * len(shares), columns, colours=shades, edges=("white", 1.5), rotation=40)
+    draw_matrix(axes, shares, [""] * len(shares), columns, colors=shades, edges=("white", 1.5), rotation=40)
     for row, line in enumerate(shares):
         for column, share in enumerate(line):
             if not math.isnan(share):
-                colour = "white" if share > 0.75 else "black"
-                axes.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", ha="center", va="center", color=colour)
+                color = "white" if share > 0.75 else "black"
+                axes.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", ha="center", va="center", color=color)

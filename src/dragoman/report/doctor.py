@@ -66,21 +66,13 @@ def _cost_table(report: DoctorReport) -> str:
             cost.ngrams,
             f"{cost.memory / 1e6:,.0f}",
             f"{cost.disk / 1e6:,.1f}",
-            _format_duration(cost.seconds),
+            f"{cost.seconds:.1f} seconds" if cost.seconds < 60 else f"{cost.seconds / 60:.1f} minutes",
             cost.basis,
         ]
         for cost in report.costs
     ]
     headers = ["training the default n-gram model", "n-grams", "MB memory", "MB disk", "time", "basis"]
     return format_table(headers, rows)
-
-
-def _format_duration(seconds: float) -> str:
-    """
-    >>> _format_duration(0.83), _format_duration(150)
-    ('0.8 seconds', '2.5 minutes')
-    """
-    return f"{seconds:.1f} seconds" if seconds < 60 else f"{seconds / 60:.1f} minutes"
 
 
 def _finding_lines(kind: str, findings: Sequence[Finding], max_places: int) -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dragoman.core.errors import DataError, require_extra
+from dragoman.core.errors import DataError, require_extra, shorten
 from dragoman.io.storage import atomic_file
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 # Metadata of the files: neither date nor version, so that files can be compared.
 METADATA: dict[str, dict[str, None]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
-COLOURS = ("#7F7F7F", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")
-LINE_COLOURS = COLOURS[1:] + COLOURS[:1]  # of lines that are labelled: grey comes last
+COLORS = ("#7F7F7F", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")
+LINE_COLORS = COLORS[1:] + COLORS[:1]  # of lines that are labelled: grey comes last
 MARKERS = "osD^vPX*<"
 GREY = "#555555"  # axes and notes
 WIDTH = 8.0  # inches
@@ -155,9 +155,9 @@ def add_axes(figure: Figure, left: float, bottom: float, width: float, height: f
     return figure.add_axes((left / WIDTH, bottom / total, width / WIDTH, height / total))
 
 
-def shorten(word: str) -> str:
+def short_label(word: str) -> str:
     """Return a word that is not too long for a figure."""
-    return word if len(word) <= MAX_WORD_LENGTH else word[: MAX_WORD_LENGTH - 1] + "…"
+    return shorten(word, MAX_WORD_LENGTH)
 
 
 def draw_matrix(
@@ -166,7 +166,7 @@ def draw_matrix(
     rows: Sequence[str],
     columns: Sequence[str],
     *,
-    colours: str | Colormap = "Blues",
+    colors: str | Colormap = "Blues",
     edges: tuple[str, float] = ("white", 1.0),
     rotation: float = 90,
     font_size: float = FONT_SIZE,
@@ -177,7 +177,7 @@ def draw_matrix(
         values: (rows, columns)
         edges: colour and width of the lines around the fields.
     """
-    axes.pcolormesh(np.ma.asarray(values), cmap=colours, vmin=0, vmax=1, edgecolors=edges[0], linewidth=edges[1])
+    axes.pcolormesh(np.ma.asarray(values), cmap=colors, vmin=0, vmax=1, edgecolors=edges[0], linewidth=edges[1])
     axes.set_ylim(len(rows), 0)
     axes.xaxis.tick_top()
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=rotation, parse_math=False)
@@ -198,11 +198,11 @@ class LineLabel(NamedTuple):
     text: str
     x: float
     y: float
-    colour: str
+    color: str
 
 
 class LineStyle(NamedTuple):
-    colour: str
+    color: str
     marker: str = ""
     dashes: str | tuple[float, tuple[float, float]] = "-"
 
@@ -210,9 +210,9 @@ class LineStyle(NamedTuple):
 def line_styles(names: Iterable[str], path: Path) -> dict[str, LineStyle]:
     """Return a colour and a marker for each line."""
     names = list(names)
-    problem = f"{len(names)} lines, and there are {len(COLOURS)} colours; leave some out"
-    check_figure(path, (len(names) > len(COLOURS), problem))
-    return dict(zip(names, map(LineStyle, LINE_COLOURS, MARKERS), strict=False))
+    problem = f"{len(names)} lines, and there are {len(COLORS)} colours; leave some out"
+    check_figure(path, (len(names) > len(COLORS), problem))
+    return dict(zip(names, map(LineStyle, LINE_COLORS, MARKERS), strict=False))
 
 
 @contextmanager
@@ -236,15 +236,15 @@ def line_chart(
     """
     constants = constants or {}
     with new_figure(height, path) as figure:
-        right = LABEL_GAP + 0.2 + LETTER_WIDTH * max(len(shorten(name)) for name in (*lines, *constants))  # inches
+        right = LABEL_GAP + 0.2 + LETTER_WIDTH * max(len(short_label(name)) for name in (*lines, *constants))  # inches
         width = WIDTH - CHART_LEFT - right
         axes = add_axes(figure, CHART_LEFT, CHART_BOTTOM, width, height - CHART_BOTTOM - CHART_TOP)
         labels = []
         for name, points in lines.items():
-            colour, marker, dashes = styles[name]
-            axes.plot(list(points), list(points.values()), color=colour, marker=marker, linestyle=dashes)
+            color, marker, dashes = styles[name]
+            axes.plot(list(points), list(points.values()), color=color, marker=marker, linestyle=dashes)
             end = max(x for x, y in points.items() if not math.isnan(y))
-            labels.append(LineLabel(shorten(name), end, points[end], colour))
+            labels.append(LineLabel(short_label(name), end, points[end], color))
         axes.set_xlabel(xlabel)
         axes.set_ylabel(ylabel, parse_math=False)
         axes.set_title(title, loc="left", parse_math=False)
@@ -268,8 +268,8 @@ def label_ends(figure: Figure, axes: Axes, labels: Sequence[LineLabel]) -> None:
     ends = [round(TIE_STEPS * label.y / gap) * gap / TIE_STEPS for label in upwards]
     for label, y in zip(upwards, spread_labels(ends, gap), strict=True):
         end = from_data.transform((label.x, label.y))[0]
-        axes.plot([end, edge], [label.y, y], color=label.colour, linewidth=0.6, transform=transform, clip_on=False)
-        axes.text(edge, y, f" {label.text}", color=label.colour, va="center", transform=transform, parse_math=False)
+        axes.plot([end, edge], [label.y, y], color=label.color, linewidth=0.6, transform=transform, clip_on=False)
+        axes.text(edge, y, f" {label.text}", color=label.color, va="center", transform=transform, parse_math=False)
 
 
 def spread_labels(positions: Sequence[float], gap: float) -> list[float]:

@@ -32,7 +32,7 @@ class LatticeBranch(NamedTuple):
 def lattice_text(
     nodes: Sequence[LatticeNode],
     width: int = 100,
-    colour: bool = False,
+    color: bool = False,
     max_pruned: int = 3,
     spell: Callable[[int], str] = str,
 ) -> str:
@@ -43,7 +43,7 @@ def lattice_text(
 
     Args:
         width: columns of the terminal.
-        colour: dim pruned hypotheses.
+        color: dim pruned hypotheses.
         max_pruned: pruned hypotheses that are shown below each hypothesis; the others are counted.
         spell: returns the text of a token, such as `vocab.tokens.__getitem__`.
     """
@@ -54,7 +54,7 @@ def lattice_text(
     for branch in walk(nodes, max_pruned):
         line = _format_branch(branch, room, spell, is_best=branch.node is not None and branch.node is best)
         code = DIM if branch.node is None else CODES[branch.node.fate]
-        lines.append(f"{code}{line}{RESET}" if colour and code else line)
+        lines.append(f"{code}{line}{RESET}" if color and code else line)
     return "\n".join([*lines, "", LEGEND])
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.report.figures import (
-    COLOURS,
+    COLORS,
     GREY,
-    LINE_COLOURS,
+    LINE_COLORS,
     TITLE_HEIGHT,
     WIDTH,
     LineStyle,
@@ -23,7 +23,7 @@ from dragoman.report.figures import (
     draw_matrix,
     line_chart,
     new_figure,
-    shorten,
+    short_label,
 )
 from dragoman.report.surprisal import WordLine, wrap_words
 
@@ -79,7 +79,7 @@ def draw_cells(
             _draw_cell_name(figure, name, largest, top + 0.09)
             for line in lines:
                 top -= ROW
-                _draw_coloured_words(add_axes(figure, LEFT, top, line.widths.sum(), ROW), line, largest)
+                _draw_colored_words(add_axes(figure, LEFT, top, line.widths.sum(), ROW), line, largest)
             top -= BETWEEN
 
 
@@ -88,22 +88,22 @@ def _draw_cell_name(figure: Figure, name: str, largest: float, bottom: float) ->
     figure.text(LEFT / WIDTH, bottom / figure.get_figheight(), name, color=GREY, parse_math=False)
     end = f"{largest:.2g}"
     axes = add_axes(figure, WIDTH - RIGHT - BAR_WIDTH - LETTER * len(end), bottom, BAR_WIDTH, BAR_HEIGHT)
-    axes.pcolormesh(np.linspace(-1, 1, 21)[None], cmap=_diverging_colours(), vmin=-1, vmax=1)
+    axes.pcolormesh(np.linspace(-1, 1, 21)[None], cmap=_diverging_colors(), vmin=-1, vmax=1)
     axes.set_axis_off()
     for x, text, side in ((-0.04, f"−{end}", "right"), (1.04, end, "left")):
         axes.text(x, 0.5, text, ha=side, va="center_baseline", color=GREY, transform=axes.transAxes)
 
 
-def _draw_coloured_words(axes: Axes, line: WordLine, largest: float) -> None:
+def _draw_colored_words(axes: Axes, line: WordLine, largest: float) -> None:
     edges = np.concatenate([[0.0], line.widths.cumsum()])
-    colours = _diverging_colours()
-    axes.pcolormesh(edges, [0, 1], line.values.T, cmap=colours, vmin=-largest, vmax=largest, edgecolors="white")
-    for centre, word in zip((edges[:-1] + edges[1:]) / 2, line.words, strict=True):
-        axes.text(centre, 0.5, shorten(word), ha="center", va="center_baseline", parse_math=False)
+    colors = _diverging_colors()
+    axes.pcolormesh(edges, [0, 1], line.values.T, cmap=colors, vmin=-largest, vmax=largest, edgecolors="white")
+    for center, word in zip((edges[:-1] + edges[1:]) / 2, line.words, strict=True):
+        axes.text(center, 0.5, short_label(word), ha="center", va="center_baseline", parse_math=False)
     axes.set_axis_off()
 
 
-def _diverging_colours() -> LinearSegmentedColormap:
+def _diverging_colors() -> LinearSegmentedColormap:
     """Return colours from blue (negative) over white to red (positive), light enough for black letters."""
     from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap
@@ -132,7 +132,7 @@ def draw_saliency(
         (len(read) > MAX_SQUARES, f"{size}; give a shorter sentence"),
         (not np.isfinite(norms).all(), "a gradient is infinite or undefined; use another sentence"),
     )
-    rows, columns = [shorten(word) for word in predicted], [shorten(word) for word in read]
+    rows, columns = [short_label(word) for word in predicted], [short_label(word) for word in read]
     row_width, column_height = (max(map(len, words)) * LETTER + 0.15 for words in (rows, columns))
     left = max(row_width, LETTER * len("predicted") + 0.1)  # inches
     above = column_height + 0.3 + (TITLE_HEIGHT if title else 0.0)  # inches
@@ -165,18 +165,18 @@ def draw_gradients(models: Mapping[str, GradientNorms], path: Path, *, title: st
     check_figure(
         path,
         (not models, "there is nothing to draw; give at least one model"),
-        (len(models) > len(COLOURS), f"{len(models)} models, and there are {len(COLOURS)} colours; draw fewer"),
+        (len(models) > len(COLORS), f"{len(models)} models, and there are {len(COLORS)} colours; draw fewer"),
     )
     lines: dict[str, dict[float, float]] = {}  # powers of ten by distance
     styles: dict[str, LineStyle] = {}
-    for colour, (model, gradients) in zip(LINE_COLOURS, models.items(), strict=False):
-        untrained = f"{shorten(model)}, untrained"
-        for name, norms in ((shorten(model), gradients.trained), (untrained, gradients.untrained)):
+    for color, (model, gradients) in zip(LINE_COLORS, models.items(), strict=False):
+        untrained = f"{short_label(model)}, untrained"
+        for name, norms in ((short_label(model), gradients.trained), (untrained, gradients.untrained)):
             if not len(norms) or not np.isfinite(norms).all() or norms[0] <= 0:
                 raise DataError(f"{path}: {name} has no gradient to draw, or an infinite one; leave the model out")
             length = int(np.argmin(norms > 0)) if (norms <= 0).any() else len(norms)
             lines[name] = dict(enumerate(np.log10(norms[:length] / norms[0]).tolist()))
-            styles[name] = LineStyle(colour, dashes=DASHES if name == untrained else "-")
+            styles[name] = LineStyle(color, dashes=DASHES if name == untrained else "-")
     xlabel = "words back (solid: after training, dashed: before)"
     ylabel = "gradient norm, relative to that at distance 0"
     with line_chart(lines, styles, path, title=title, xlabel=xlabel, ylabel=ylabel, height=4.6) as axes:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from dragoman.core.errors import DataError
 from dragoman.io.storage import write_text
-from dragoman.report.attention import attention_text, check_attention
+from dragoman.report.attention import attention_text, check_matrix
 from dragoman.report.tables import format_cell, format_table, is_numeric, markdown_table
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Heatmap:
     @property
     def weights(self) -> list[list[float]]:
         """The matrix as lists of numbers from 0 to 1; raises an error if it does not fit the words."""
-        weights: list[list[float]] = check_attention(self.target_words, self.source_words, self.matrix).tolist()
+        weights: list[list[float]] = check_matrix(self.target_words, self.source_words, self.matrix).tolist()
         return weights
 
 
@@ -302,7 +302,7 @@ def escape_markdown_lines(text: str) -> str:
 # -- text ------------------------------------------------------------------------------------------------------------
 
 
-def section_text(section: PageSection, *, width: int = TEXT_WIDTH, colour: bool = False) -> str:
+def section_text(section: PageSection, *, width: int = TEXT_WIDTH, color: bool = False) -> str:
     """Return a section as text for a terminal, without its figures.
 
     >>> print(section_text(PageSection("Words", [Paragraphs("Two lines of it."), PageTable(["a"], [[1]])])))
@@ -316,10 +316,10 @@ def section_text(section: PageSection, *, width: int = TEXT_WIDTH, colour: bool 
     1
     """
     heading = f"{section.heading}\n{'=' * len(section.heading)}"
-    return "\n\n".join([heading, *(text for part in section.parts for text in _text_blocks(part, width, colour))])
+    return "\n\n".join([heading, *(text for part in section.parts for text in _text_blocks(part, width, color))])
 
 
-def _text_blocks(part: PagePart, width: int, colour: bool) -> Iterator[str]:
+def _text_blocks(part: PagePart, width: int, color: bool) -> Iterator[str]:
     match part:
         case Paragraphs():
             yield from (fill(paragraph, width) for paragraph in part.paragraphs)
@@ -329,5 +329,5 @@ def _text_blocks(part: PagePart, width: int, colour: bool) -> Iterator[str]:
             yield format_table(part.headers, part.rows)
         case Heatmap():
             caption = [part.caption] if part.caption else []
-            matrix = attention_text(part.target_words, part.source_words, part.matrix, width, colour)
+            matrix = attention_text(part.target_words, part.source_words, part.matrix, width, color)
             yield "\n".join([*caption, matrix])

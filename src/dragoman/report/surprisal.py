@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from dragoman.evaluation.surprisal import SurprisalTable
 from dragoman.report.figures import (
-    COLOURS,
+    COLORS,
     LETTER_WIDTH,
     TITLE_HEIGHT,
     WIDTH,
     add_axes,
     check_figure,
     new_figure,
-    shorten,
+    short_label,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def wrap_words(words: Sequence[str], values: NDArray[np.float64], width: float) 
     from rich.cells import cell_len  # East Asian characters are twice as wide
 
     bars = values.shape[1] * BAR_WIDTH
-    widths = np.array([max(cell_len(shorten(word)) * LETTER_WIDTH, bars) + WORD_SPACE for word in words])
+    widths = np.array([max(cell_len(short_label(word)) * LETTER_WIDTH, bars) + WORD_SPACE for word in words])
     start = 0
     while start < len(widths):
         end = start + max(1, int(np.searchsorted(widths[start:].cumsum(), width, side="right")))
@@ -113,7 +113,7 @@ def draw_surprisals(surprisals: SurprisalTable, path: Path, *, title: str = "") 
         path,
         (not words, "there is nothing to draw; give at least one sentence"),
         (words > MAX_TOKENS, f"{size}; give fewer sentences"),
-        (len(models) > len(COLOURS), f"{len(models)} models, and there are {len(COLOURS)} colours; draw fewer"),
+        (len(models) > len(COLORS), f"{len(models)} models, and there are {len(COLORS)} colours; draw fewer"),
         (np.isnan(surprisals.bits).any(), "a word's surprisal is undefined; leave out the model that returns it"),
     )
     lines = [
@@ -134,13 +134,13 @@ def draw_surprisals(surprisals: SurprisalTable, path: Path, *, title: str = "") 
         from matplotlib.patches import Patch
 
         figure.legend(
-            [Patch(color=colour) for colour in COLOURS[: len(models)]],
+            [Patch(color=color) for color in COLORS[: len(models)]],
             models,
             loc="upper left",
             bbox_to_anchor=(LEFT / WIDTH, 1 - title_height / height),
             ncols=legend_columns,
             frameon=False,
-            labelcolor=COLOURS[: len(models)],
+            labelcolor=COLORS[: len(models)],
             handlelength=0.8,
             handleheight=0.8,
             borderaxespad=0.2,
@@ -150,16 +150,18 @@ def draw_surprisals(surprisals: SurprisalTable, path: Path, *, title: str = "") 
 
 def _draw_line(axes: Axes, line: WordLine, highest: float) -> None:
     """Draw words with their bars."""
-    centres = line.widths.cumsum() - line.widths / 2
+    centers = line.widths.cumsum() - line.widths / 2
     models = line.values.shape[1]
     for number in range(models):
-        colour, bits = COLOURS[number], line.values[:, number]
-        xs = centres + (number - (models - 1) / 2) * BAR_WIDTH
-        axes.bar(xs, np.minimum(bits, 1.05 * highest), width=0.85 * BAR_WIDTH, color=colour)
+        color, bits = COLORS[number], line.values[:, number]
+        xs = centers + (number - (models - 1) / 2) * BAR_WIDTH
+        axes.bar(xs, np.minimum(bits, 1.05 * highest), width=0.85 * BAR_WIDTH, color=color)
         for x in xs[np.isinf(bits)]:
-            axes.text(x, 1.06 * highest, INFINITE, color=colour, ha="center", va="bottom")
-    for centre, word in zip(centres, line.words, strict=True):
-        label = axes.annotate(shorten(word), (centre, 0), (0, -4), textcoords="offset points", ha="center", va="top")
+            axes.text(x, 1.06 * highest, INFINITE, color=color, ha="center", va="bottom")
+    for center, word in zip(centers, line.words, strict=True):
+        label = axes.annotate(
+            short_label(word), (center, 0), (0, -4), textcoords="offset points", ha="center", va="top"
+        )
         label.set_parse_math(False)  # a $ is a dollar
     axes.set_xlim(0, line.widths.sum())
     axes.set_ylim(0, 1.05 * highest)

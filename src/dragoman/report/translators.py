@@ -242,10 +242,10 @@ def _score_list(evaluations: Mapping[str, TranslatorEvaluation], search: SearchD
     scores, edits, likelihood = evaluation.scores, evaluation.edits, evaluation.reference_likelihood
     floor = "" if evaluation.floor is None else f"; the true distribution has {evaluation.floor.value:,.2f}"
     speed = len(evaluation.translations) / evaluation.seconds
-    found: list[tuple[str, object, str]] = []
+    unknown_words: list[tuple[str, object, str]] = []
     if (recall := evaluation.unknown_word_recall) is not None and recall.words:
         explanation = f"of {recall.words:,} in the references that are not in its vocabulary"
-        found = [("unknown words found", recall.recalled, explanation)]
+        unknown_words = [("unknown words found", recall.recalled, explanation)]
     rows: list[tuple[str, object, str]] = [
         ("sentences", scores.sentences, str(search)),
         ("BLEU", scores.bleu, scores.signature),
@@ -255,7 +255,7 @@ def _score_list(evaluations: Mapping[str, TranslatorEvaluation], search: SearchD
         ("word error rate", f"{100 * edits.word_error_rate:.1f}%", "words to insert, delete or replace"),
         ("repeated words", edits.repeated, "more often than in the reference, after the first"),
         ("dropped words", edits.dropped, f"of {edits.words:,} in the references, with nothing in their place"),
-        *found,
+        *unknown_words,
         ("perplexity", evaluation.perplexity, f"of the references, per word or sentence end{floor}"),
         (
             "perplexity class",

@@ -20,15 +20,6 @@ class ApiError(HTTPException):
         super().__init__(status, message, headers)
 
 
-def shorten(text: str, length: int = 60) -> str:
-    """Return at most `length` characters of a client's text, for error messages.
-
-    >>> shorten("a" * 100, 5)
-    'aaaaa...'
-    """
-    return text if len(text) <= length else f"{text[:length]}..."
-
-
 class ErrorResponse(BaseModel):
     """The reason why a request failed."""
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from dragoman.core.errors import DataError, DragomanError
+from dragoman.core.errors import DataError, DragomanError, shorten
 from dragoman.data.language_id import LANGUAGE_NAMES
 from dragoman.io.storage import ALIGNER_KIND, ARRAYS_FILE, BACKWARD, CONFIG_FILE, REPORT_FILE, TWO_WAY_KIND
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.loading import MODEL_CLASSES, load, read_model_kind
 from dragoman.models.translation import BaseTranslator
-from dragoman.serve.errors import NOT_FOUND, ApiError, shorten
+from dragoman.serve.errors import NOT_FOUND, ApiError
 from dragoman.serve.schemas import ModelInfo
 
 TRANSLATOR = "translator"

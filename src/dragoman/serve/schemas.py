@@ -193,8 +193,8 @@ class TranslationInfo(BaseModel):
 
 class SentenceInfo(BaseModel):
     source: str = Field(description="the sentence as sent")
-    gap: str = Field(description="white space after the sentence")
-    read: str = Field(description="the sentence as the translator reads it")
+    trailing_space: str = Field(serialization_alias="gap", description="white space after the sentence")
+    tokenized: str = Field(serialization_alias="read", description="the sentence as the translator reads it")
     translations: list[TranslationInfo] = Field(description="best first")
 
 

@@ -7,13 +7,13 @@ from contextlib import suppress
 
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
-from dragoman.core.errors import DragomanError
+from dragoman.core.errors import DragomanError, shorten
 from dragoman.data.language_id import LanguageGuess, LanguageIdentifier
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
 from dragoman.serve import RequestLimits
 from dragoman.serve.batch_queue import BatchQueue, CheckNeeded
-from dragoman.serve.errors import ApiError, shorten
+from dragoman.serve.errors import ApiError
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
 from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions
 

@@ -25,7 +25,7 @@ class TranslatedSentence:
     """A sentence of a text, and its translations, best first."""
 
     text: str
-    gap: str  # white space after the sentence
+    trailing_space: str  # white space after the sentence
     tokenized: str  # the sentence as the translator reads it
     translations: list[Translation] = field(default_factory=list)
     detokenized: list[str] = field(default_factory=list)  # the translations as plain text
@@ -104,7 +104,7 @@ def join_sentences(sentences: Sequence[TranslatedSentence], rank: int = 0) -> st
     """Return a text from the translations of this rank; from the last one where a sentence has fewer."""
     return "".join(
         f"{sentence.detokenized[min(rank, len(sentence.detokenized) - 1)] if sentence.detokenized else sentence.text}"
-        f"{sentence.gap}"
+        f"{sentence.trailing_space}"
         for sentence in sentences
     )
 

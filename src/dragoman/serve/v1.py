@@ -14,13 +14,14 @@ from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse
 
 from dragoman.core.defaults import MAX_TOKENS
+from dragoman.core.errors import shorten
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.io.storage import METRICS_FILE, REPORT_FILE
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.translation import Translation
 from dragoman.search.hypothesis import Lattice
 from dragoman.serve import schemas
-from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError, shorten
+from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError
 from dragoman.serve.registry import ModelEntry
 from dragoman.serve.service import Service
 from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, join_sentences
@@ -128,7 +129,10 @@ def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[schem
             for translation, text in zip(sentence.translations, sentence.detokenized, strict=True)
         ]
         return schemas.SentenceInfo(
-            source=sentence.text, gap=sentence.gap, read=sentence.tokenized, translations=described
+            source=sentence.text,
+            trailing_space=sentence.trailing_space,
+            tokenized=sentence.tokenized,
+            translations=described,
         )
 
     return [
@@ -268,11 +272,11 @@ def read_metrics(path: Path) -> list[dict[str, object]]:
         with suppress(ValueError):
             entry = json.loads(line)
             entries += [entry] if isinstance(entry, dict) else []
-    kept: list[int] = []
+    selected: list[int] = []
     for is_evaluation in (True, False):
         indices = [index for index, entry in enumerate(entries) if ("dev_loss" in entry) == is_evaluation]
-        kept += indices[:: -(1 + len(indices) // MAX_METRICS)]
-    return [entries[index] for index in sorted(kept)]
+        selected += indices[:: -(1 + len(indices) // MAX_METRICS)]
+    return [entries[index] for index in sorted(selected)]
 
 
 def _check_length(tokens: Sequence[str], what: str) -> None:

@@ -1,4 +1,4 @@
-"""Small trainings for tests: a network, a quadratic loss, a recorder of reports, a clock, and simulated power cuts."""
+"""Small training runs for tests: a network, a quadratic loss, a recorder of reports, a clock, and simulated power cuts."""
 
 from __future__ import annotations
 
