@@ -134,11 +134,11 @@ def naive_bridge(model: Translator, encoded: Any, sentence: int, layer: int) -> 
     """h_0 = h^(f)_{|F|}, or tanh(W h + b) of it; the last layers belong together."""
     from_last = min(model.settings.layers - 1 - layer, len(encoded.final_states) - 1)
     weights, end = dict(model.state_dict()), encoded.final_states[::-1][from_last]
-    begun = []
+    initial = []
     for place, name in enumerate(CELLS[model.settings.cell].state):
         part = end[min(place, len(end) - 1)][sentence]
         if model.settings.bridge == "tanh":
             prefix = f"bridge.layers.{layer}.{name}"
             part = torch.tanh(weights[f"{prefix}.weight"] @ part + weights[f"{prefix}.bias"])
-        begun.append(part)
-    return tuple(begun)
+        initial.append(part)
+    return tuple(initial)

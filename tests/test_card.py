@@ -39,7 +39,7 @@ def test_every_model_has_a_card(name: str, tmp_path: Path) -> None:
     assert yaml.safe_load(front) == {"library_name": "dragoman", "tags": ["dragoman", model_to_save.kind]}
     assert f"| words | {model_to_save.vocab.num_known:,} |" in body and "## Use" in body
     assert str(tmp_path) not in text
-    model_to_save.save(tmp_path / "model", replace=True)  # a card is no reason not to
+    model_to_save.save(tmp_path / "model", replace=True)  # the card does not prevent it
 
 
 def test_the_card_of_a_translator_has_its_scores(good: Any, tmp_path: Path) -> None:

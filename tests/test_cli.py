@@ -260,7 +260,7 @@ def test_text_formats_give_the_same_model(good, shared, tmp_path, name, content,
 
 
 def test_field_applies_to_tsv_and_jsonl_only(good, run, shared, tmp_path):
-    """Plain dev text beside a TSV is read as it is; the field goes on into the next command."""
+    """Plain dev text beside a TSV is read as it is; the field is passed on to the next command."""
     (tmp_path / "t.tsv").write_text("".join(f"x\t{line}\n" for line in TRAIN.splitlines()))
     train = ("train", "ngram", "--order", 2, "--smoothing", "witten-bell", "--field", 2, "--text")
     good(*train, tmp_path / "t.tsv", "--dev-text", shared / "dev.txt", "-o", tmp_path / "m")

@@ -90,7 +90,7 @@ def test_tokenisation_of_bleu(good: Any, place: Path, text: tuple[Any, ...]) -> 
 
 
 def test_search_and_model_errors_are_counted(good: Any, place: Path, tmp_path: Path) -> None:
-    """The model knows its text by heart: of wrong references, it is to blame; of what greedy search misses, that is."""
+    """The model has memorised its text: wrong references are model errors, what greedy search misses are search errors."""
     (tmp_path / "a.de").write_text(f"{GERMAN[0]}\n{GERMAN[1]}\n\n")
     (tmp_path / "a.en").write_text(f"{ENGLISH[0]}\n{ENGLISH[2]}\n\n")
     actual = report(good, place / "one", "--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--diagnose")

@@ -81,7 +81,7 @@ def test_attention_is_distributed_over_source_words() -> None:
 
 
 def test_attention_is_compared_with_gold_alignments() -> None:
-    """The first word is linked correctly, the second incorrectly, the third to `</s>`, which is no link."""
+    """The first word is linked correctly, the second incorrectly, the third to `</s>`, which is not a link."""
     attention = np.array(
         [[0.9, 0.1, 0, 0, 0], [0.6, 0.4, 0, 0, 0], [0, 0, 0.4, 0, 0.6], [0, 0, 0, 1.0, 0], [0, 0, 0, 0, 1]]
     )
@@ -135,7 +135,7 @@ def test_without_true_probabilities_and_alignments() -> None:
 
 
 def test_errors_are_diagnosed_line_by_line() -> None:
-    """The best translation is no error; blank lines are not diagnosed."""
+    """The best translation is not an error; blank lines are not diagnosed."""
     model = make_translator("bidirectional", "dot", GERMAN)
     lines = [GERMAN[0], " ", GERMAN[1], f"{GERMAN[2]} " * 80]
     translations = model.translate(lines, 3)

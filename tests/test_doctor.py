@@ -142,7 +142,7 @@ def test_a_shifted_run(shift: int) -> None:
 
 
 def test_a_pair_does_not_support_itself() -> None:
-    """Two rare words that occur together in wrong pairs only are no evidence: the counts of the pair itself are removed."""
+    """Two rare words that occur together only in wrong pairs are not evidence: the counts of the pair itself are removed."""
     source, target = map(list, pairs())
     source[10] += " quux quux quux"
     target[10], target[20] = target[20] + " blah", target[10]

@@ -42,8 +42,8 @@ def test_all_spellings_outside_the_vocabulary_sum_to_one(model: SpellingModel, c
     longest = _as_characters([string for string in strings if len(string) == LONGEST], model.characters.vocab)
     assert isinstance(model.characters, NgramModel)
     tokens = model.characters.token_log_probs(longest).reshape(-1, LONGEST + 1)
-    begun, ended = np.exp(tokens[:, :LONGEST].sum(axis=1)), np.exp(tokens[:, LONGEST])
-    longer = (begun * (1 - ended)).sum() / math.exp(model.log_outside)
+    prefix, ended = np.exp(tokens[:, :LONGEST].sum(axis=1)), np.exp(tokens[:, LONGEST])
+    longer = (prefix * (1 - ended)).sum() / math.exp(model.log_outside)
     assert 0.0 < longer < 0.5
     assert probs.sum() + longer == pytest.approx(1.0, abs=1e-5)
 

@@ -121,7 +121,7 @@ def test_any_line_can_be_encoded(lines: list[str]) -> None:
 
 @pytest.mark.parametrize("line", ["a b \r ", "a\rb \r", "\r", "a \r\r", "▁ \r b"])
 def test_encode_gives_one_id_per_token(line: str) -> None:
-    """A carriage return is no line break here."""
+    """A carriage return is not a line break here."""
     for units in ("word", "char"):
         tokenizer = Tokenizer.train(units, ["a b", line], min_count=1)
         assert len(tokenizer.encode([line])[0]) == len(tokenizer.segmenter.segment(line))

@@ -286,7 +286,7 @@ def test_a_damaged_translator_is_refused_in_one_line(saved: Path, damage: Damage
     assert "\n" not in str(refusal.value)
 
 
-# -- taken up again ----------------------------------------------------------------------------------------------------
+# -- resumed -----------------------------------------------------------------------------------------------------------
 
 DEV = 8  # pairs
 

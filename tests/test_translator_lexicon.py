@@ -68,7 +68,7 @@ def test_the_lexicon_has_the_most_probable_translations() -> None:
             0 < len(probs) <= MAX_TRANSLATIONS and min(probs.values()) >= MIN_PROB and sum(probs.values()) <= 1 + 1e-9
         )
     assert table.probs.dtype == torch.float64
-    assert table.starts[END] == table.starts[END + 1], "an end is no word"
+    assert table.starts[END] == table.starts[END + 1], "</s> is not a word"
 
 
 @pytest.mark.parametrize(

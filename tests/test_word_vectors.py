@@ -27,7 +27,7 @@ def written(vectors: WordVectors, path: Path) -> Path:
     return path
 
 
-# -- there and back --------------------------------------------------------------------------------------------------
+# -- round trips -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["vectors.txt", "vectors.txt.gz"])

@@ -19,7 +19,7 @@ from dragoman.data.ranges import offsets_of, select_ranges
 from dragoman.data.scanner import rehash
 from dragoman.data.vocabulary import START
 
-NULL = START  # id of the empty source word, from which words without a counterpart come: `<s>` is no word of any text
+NULL = START  # id of the empty source word, to which words without a counterpart are linked: no text contains `<s>`
 CHUNK_PAIRS = 4096  # pairs processed by one thread at a time; the same on every machine, so that sums are the same
 
 

@@ -33,7 +33,7 @@ class Expectation:
 
     posteriors: FloatArray  # (cells,) each row of a pair sums to 1
     log_likelihood: float  # of the target, given the source
-    statistics: FloatArray  # by which the position model is fitted
+    statistics: FloatArray  # to fit the position model to
 
 
 class PositionModel(ABC):

@@ -65,7 +65,7 @@ Length = Annotated[
 
 @dataclass(frozen=True)
 class SearchOptions(OptionGroup):
-    """How translations are searched for, and unknown words in them replaced."""
+    """Options of the search and of the replacement of unknown words."""
 
     beam_size: BeamSize = DEFAULT_BEAM_SIZE
     length: Length = DEFAULT_LENGTH

@@ -145,7 +145,7 @@ def script_findings(document: Document) -> Iterator[Finding]:
 
 
 def _scripts(codes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], list[str]]:
-    """The index of each character's script, and the script names; index 0 is no script."""
+    """The index of each character's script, and the script names; index 0 means no script."""
     names = [""]
     script_of_code = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
     for code in np.flatnonzero(np.bincount(codes, minlength=1)).tolist():

@@ -38,7 +38,7 @@ TEXT_DIRECTORY, MODELS_DIRECTORY, ALIGNER_DIRECTORY = "text", "rungs", "aligner"
 ALIGNED_PER_MINUTE = 2500  # pairs that are aligned at most, for each minute of the experiment
 LEXICON_WORDS, LEXICON_TRANSLATIONS = 10, 3  # that are shown
 FREQUENT = 5  # a word with at least so many occurrences is shown with its translations
-TIMED_SENTENCES = 48  # by which the speed of the search is measured
+TIMED_SENTENCES = 48  # translated to measure the speed of the search
 MIN_TRANSLATED = 20  # test sentences
 TIME_MARGIN = 1.2  # the search is expected to take this much longer than measured
 MAX_ATTENTION_WORDS = 40  # of a sentence whose attention is shown
@@ -193,7 +193,7 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
         results.attention = _attention_examples(model, part)
 
     def _choose_sentences(self, test: CorpusPart, model: Translator, translators: int) -> CorpusPart:
-        """Return all test sentences, or as many as there is time for, from the speed on a few."""
+        """Return all test sentences, or as many as there is time for. The speed is measured on a few."""
 
         def affordable_sentences() -> float:
             sample = test.spread(TIMED_SENTENCES).sources
@@ -201,7 +201,7 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
             start = perf_counter()
             model.translate(sample)
             seconds = (perf_counter() - start) / len(sample)  # of a search with a beam of five
-            beam_and_greedy = 1.0 + 0.4  # in units of this search, as all costs
+            beam_and_greedy = 1.0 + 0.4  # all costs are relative to the search with a beam of five
             ensemble = 2 * beam_and_greedy if translators > 2 else 0.0
             variants = sum(0.2 + 0.16 * beam for beam, _ in OTHER_SEARCHES)
             searches = translators * beam_and_greedy + ensemble + variants + 2 * _has_unknown_words(model)

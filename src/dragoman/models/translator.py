@@ -215,11 +215,11 @@ class Translator(NeuralModel, BaseTranslator):
         generator = generator or default_generator(self.device)
         batch, encoded = Batch.from_sentences(pairs.target), self.encode(pairs.source, generator)
         memory = self._memory(encoded, pairs.source)
-        previous = torch.cat([torch.full((1, batch.num_rows), START), batch.ids.T[:-1]])  # (steps, rows) e_{t-1}
-        m = self.embedding_dropout(self.embedding(previous.to(self.device)), generator)  # (steps, rows, L_m)
+        previous = torch.cat([torch.full((1, batch.num_rows), START), batch.ids.T[:-1]])  # (steps, pairs) e_{t-1}
+        m = self.embedding_dropout(self.embedding(previous.to(self.device)), generator)  # (steps, pairs, L_m)
         decoded = self.decoder(m, self._initial_state(encoded), memory, generator)
         row, step = torch.nonzero(batch.mask, as_tuple=True)  # (tokens,) each, sentence after sentence
-        flat_indices = (step * batch.num_rows + row).to(self.device)  # in the flat (steps * rows)
+        flat_indices = (step * batch.num_rows + row).to(self.device)  # in the flat (steps * pairs)
         h = _gather_tokens(decoded.h, flat_indices)  # (tokens, H)
         context = None if decoded.contexts is None else _gather_tokens(decoded.contexts, flat_indices)
         random_state = generator.get_state() if self.training and decoded.choices is not None else None
@@ -280,7 +280,7 @@ class Translator(NeuralModel, BaseTranslator):
         """Return log P of the targets if each word were predicted with soft attention and the same dropout."""
         assert targets.attention is not None
         with torch.no_grad():
-            contexts = torch.einsum("trs,rsd->trd", targets.attention, memory.vectors)  # (steps, rows, D)
+            contexts = torch.einsum("trs,rsd->trd", targets.attention, memory.vectors)  # (steps, pairs, D)
             generator = torch.Generator(self.device)
             generator.set_state(random_state)
             x = self._output_features(h, _gather_tokens(contexts, targets.flat_indices), generator)
@@ -452,5 +452,5 @@ def _check_source_format(settings: TranslatorConfig, source: Tokenizer) -> None:
 
 
 def _gather_tokens(part: Tensor, flat_indices: Tensor) -> Tensor:
-    """# (steps, rows, ...) -> (tokens, ...)"""
+    """# (steps, pairs, ...) -> (tokens, ...)"""
     return part.flatten(0, 1).index_select(0, flat_indices)

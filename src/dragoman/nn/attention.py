@@ -5,7 +5,7 @@ attention:softmax, attention:context). Scores are computed for the whole source 
 not depend on the decoder, computed once per sentence. (The tutorial asks for the combined forms. With the source
 vectors as rows of H: dot, H h; bilinear, (H W_a) h; perceptron, tanh(H W_f^T + 1 (W_e h)^T) w_a2.)
 
-Several hypotheses can attend to one sentence: queries are arranged as (sentences, rows per sentence, length).
+Several hypotheses can attend to one sentence: queries are arranged in a grid (sentences, width, length).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class AttentionScore(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, keys: Tensor, query: Tensor, products: StepProducts = STEPWISE_PRODUCTS) -> Tensor:
-        """a_t.  # keys: (sentences, longest, K), query: (sentences, rows, K) -> (sentences, rows, longest)"""
+        """a_t.  # keys: (sentences, longest, K), query: (sentences, width, K) -> (sentences, width, longest)"""
 
 
 class _ProductScore(AttentionScore):
@@ -207,8 +207,8 @@ class Attention(nn.Module):
 
         # h: (rows, H); previous: (rows, longest) attention of the word before, for priors, as is history
         """
-        query = layout.to_grid(self.score.query(h, products))  # (sentences, rows per sentence, K)
-        a = self.score(memory.keys, query, products) + memory.padding_mask[:, None]  # (sentences, rows, longest)
+        query = layout.to_grid(self.score.query(h, products))  # (sentences, width, K)
+        a = self.score(memory.keys, query, products) + memory.padding_mask[:, None]  # (sentences, width, longest)
         if previous is not None and history is not None:
             sizes = layout.expand((memory.padding_mask == 0).sum(dim=1)).to(h)  # (rows,)
             terms = []
@@ -244,7 +244,7 @@ def sample(alpha: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 class RowLayout(NamedTuple):
-    """Places of rows in a grid (sentences, rows per sentence)."""
+    """Places of rows in a grid (sentences, width)."""
 
     sentences: int
     width: int  # most rows that a sentence has

@@ -76,7 +76,7 @@ class LexiconBias(nn.Module):
         return Candidates(words, probs)
 
     def boosts(self, candidates: Candidates, attention: Tensor) -> Tensor:
-        """p_lex / floor of each candidate.  # attention: (sentences, rows, longest) -> (sentences, rows, K)"""
+        """p_lex / floor of each candidate.  # attention: (sentences, width, longest) -> (sentences, width, K)"""
         return torch.bmm(attention, candidates.probs.to(attention)) / self.floor
 
     def row_boosts(self, candidates: Candidates, attention: Tensor, sentence: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,8 +111,8 @@ class LexiconBias(nn.Module):
     ) -> Tensor:
         """Return log P' of the tokens of some sentences.  # (tokens,)
 
-        # x: (tokens, inputs) of the output layer; attention: (steps, sentences, longest); flat_indices: (tokens,) in the
-        # flat (steps * sentences)
+        # x: (tokens, inputs) of the output layer; attention: (steps, pairs, longest); flat_indices: (tokens,) in the flat
+        # (steps * pairs)
         """
         W, b = output.weights(tied)
         log_probs, log_z = target_scores(x, W, b, targets)
