@@ -334,7 +334,7 @@ def test_lattice_records_the_search(length: LengthHandling, pruned: int) -> None
     assert_same(lists, beam_search(scorer, batch_of(), 3, 3, length=length, max_words=6))  # recording changes nothing
     assert [node.id for node in lattice.nodes] == list(range(len(lattice.nodes)))
     for number, best in enumerate(lists):
-        nodes = lattice.nodes_of(number)
+        nodes = [node for node in lattice.nodes if node.sentence == number]
         ends = {lattice.path_ids(node): node for node in nodes if node.fate == "finished"}
         assert len(ends) <= 3
         assert all(words[-1] == END for words in ends)

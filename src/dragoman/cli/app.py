@@ -139,10 +139,10 @@ def _handle_warnings_and_signals() -> Iterator[None]:
     def stop(number: int, frame: object) -> NoReturn:
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, stop)
+    previous_handler = signal.signal(signal.SIGTERM, stop)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show
             yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)

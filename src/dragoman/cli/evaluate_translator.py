@@ -84,15 +84,9 @@ def evaluate_translators(
         lines, references = _read(options.src, options.ref, options, systems.values(), floor=floor)
         for name, model in systems.items():
             with status(f"{name}: translating"):
+                search_kwargs = search.search_kwargs(model)
                 evaluations[name] = evaluate_translator(
-                    model,
-                    lines,
-                    references,
-                    search.beam_size,
-                    length=search.length,
-                    coverage=search.coverage_penalty,
-                    diagnose=options.diagnose,
-                    unknown_replacer=search.load_unknown_replacer(model),
+                    model, lines, references, search.beam_size, diagnose=options.diagnose, **search_kwargs
                 )
     comparisons = compare_to_first(
         {name: (result.bleu_statistics, result.chrf_statistics) for name, result in evaluations.items()}

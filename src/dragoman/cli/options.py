@@ -15,11 +15,10 @@ from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.data.corpus import Corpus
     from dragoman.data.vocabulary import Vocab
     from dragoman.models.language_model import LanguageModel
-    from dragoman.models.translation import BaseTranslator
+    from dragoman.models.translation import BaseTranslator, SearchKwargs
 
 N = TypeVar("N", int, float)
 
@@ -96,10 +95,11 @@ class SearchOptions(OptionGroup):
     def replaces_unknowns(self) -> bool:
         return self.replace_unknowns or self.lexicon is not None
 
-    def load_unknown_replacer(self, model: BaseTranslator) -> UnknownReplacer | None:
+    def search_kwargs(self, model: BaseTranslator) -> SearchKwargs:
         from dragoman.combine.load_translators import load_unknown_replacer
 
-        return load_unknown_replacer(model, self.lexicon) if self.replaces_unknowns else None
+        replacer = load_unknown_replacer(model, self.lexicon) if self.replaces_unknowns else None
+        return {"length": self.length, "coverage": self.coverage_penalty, "unknown_replacer": replacer}
 
 
 DEFAULT_SEARCH = SearchOptions()

@@ -24,7 +24,7 @@ from dragoman.core.errors import DataError, error_at_line
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
     from dragoman.models.line_translation import LineSampler, LineTranslator
-    from dragoman.models.translation import BaseTranslator, TranslateKwargs
+    from dragoman.models.translation import BaseTranslator
 
 
 @with_option_groups
@@ -89,12 +89,7 @@ def _line_translator(
         seed, temperature = sampling.seed, sampling.temperature
         seed, temperature = 1 if seed is None else seed, 1.0 if temperature is None else temperature
         return LineSampler(model, sampling.sample, seed, temperature)
-    search_kwargs: TranslateKwargs = {
-        "length": search.length,
-        "coverage": search.coverage_penalty,
-        "unknown_replacer": search.load_unknown_replacer(model),
-    }
-    n_best, has_lattice = output.n_best or 1, output.lattice is not None
+    n_best, search_kwargs, has_lattice = output.n_best or 1, search.search_kwargs(model), output.lattice is not None
     return LineTranslator(model, n_best, search.beam_size, search.max_units, search_kwargs, has_lattice)
 
 

@@ -29,13 +29,13 @@ def limit_threads(threads: int | None) -> Iterator[None]:
     """Use at most this many threads inside the `with` block, also in torch."""
     import torch
 
-    before, token = torch.get_num_threads(), _limit.set(threads)
+    previous, token = torch.get_num_threads(), _limit.set(threads)
     torch.set_num_threads(available_cores())
     try:
         yield
     finally:
         _limit.reset(token)
-        torch.set_num_threads(before)
+        torch.set_num_threads(previous)
 
 
 def parallel_map(function: Callable[[T], R], items: Iterable[T]) -> list[R]:

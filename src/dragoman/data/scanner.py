@@ -72,13 +72,13 @@ def _concatenate(chunks: Sequence[ScannedText]) -> ScannedText:
         for word in chunk.types:
             index.setdefault(word, len(index))
     counts = np.zeros(len(index), np.int64)
-    tokens, offsets, before = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)], 0
+    tokens, offsets, num_tokens = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)], 0
     for chunk in chunks:
         new_index = np.array([index[word] for word in chunk.types], np.int32)
         counts[new_index] += chunk.counts
         tokens.append(new_index[chunk.tokens])
-        offsets.append(chunk.offsets[1:] + before)
-        before += len(chunk.tokens)
+        offsets.append(chunk.offsets[1:] + num_tokens)
+        num_tokens += len(chunk.tokens)
     return ScannedText(list(index), counts, np.concatenate(tokens), np.concatenate(offsets))
 
 

@@ -184,11 +184,11 @@ def train_model(
     """
     if context.minutes is not None:
         # Take one step on a few sentences and undo it, so that compilation does not use up the time for training.
-        before = copy_parameters(model)
+        initial_parameters = copy_parameters(model)
         sample = data[0].select(np.arange(min(WARM_UP_SENTENCES, len(data[0]))))
         if sample.sizes.sum():
             fit(model, sample, sample, preset, max_updates=1, warmup=0)
-            load_parameters(model, before)
+            load_parameters(model, initial_parameters)
     minutes = context.minutes if context.minutes_left is None else context.minutes_left()
     all_settings = {**settings, "seed": context.seed, "minutes": minutes}
     with context.callbacks.training_progress() as callback:

@@ -366,13 +366,13 @@ def _inside(
 def _add_ancestors(closure: Any, start: int, column: Any) -> None:
     """Add the unary ancestors of the symbols that binary rules derived, by the probabilities before this step."""
     count = column.size[start]
-    before = np.empty(count)
+    previous = np.empty(count)
     for i in range(count):
-        before[i] = column.log_probs[start, column.symbols[start, i]]
+        previous[i] = column.log_probs[start, column.symbols[start, i]]
     for i in range(count):
         symbol = column.symbols[start, i]
         for entry in range(closure.begin[symbol], closure.begin[symbol + 1]):
-            _add(column, start, closure.symbol[entry], before[i] + closure.log_prob[entry])
+            _add(column, start, closure.symbol[entry], previous[i] + closure.log_prob[entry])
 
 
 @kernel

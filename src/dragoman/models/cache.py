@@ -98,9 +98,9 @@ class CacheModel(LanguageModel):
         probs = torch.from_numpy(np.array(self.unigram)).expand(rows, -1)  # (rows, |V|)
         for context in range(min(self.order, words + 1)):
             if context:  # keep the words whose previous `context` words are the last ones of the history
-                before = history.roll(context, dims=1)
-                before[:, :context] = -1
-                weights = weights * (before == history[:, -context, None])
+                previous = history.roll(context, dims=1)
+                previous[:, :context] = -1
+                weights = weights * (previous == history[:, -context, None])
             cached = torch.zeros_like(probs).scatter_add(1, history, weights)
             probs = (cached + self.prior * probs) / (weights.sum(dim=1, keepdim=True) + self.prior)
         return probs.log()

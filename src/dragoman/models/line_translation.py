@@ -18,7 +18,7 @@ from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import parse_tree
 from dragoman.data.vocabulary import UNK
 from dragoman.io.output_formats import TranslatedLine
-from dragoman.models.translation import EMPTY_TRANSLATION, BaseTranslator, SegmentedLine, TranslateKwargs
+from dragoman.models.translation import EMPTY_TRANSLATION, BaseTranslator, SearchKwargs, SegmentedLine
 
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
@@ -32,7 +32,7 @@ class LineTranslator:
     n_best: int = 1
     beam_size: int = DEFAULT_BEAM_SIZE
     max_tokens: int = MAX_TOKENS
-    search: TranslateKwargs = field(default_factory=TranslateKwargs)
+    search: SearchKwargs = field(default_factory=SearchKwargs)
     with_lattice: bool = False  # record each search, one line at a time
 
     def translate(self, lines: Sequence[NumberedLine], segmented: Sequence[SegmentedLine]) -> list[TranslatedLine]:
@@ -43,8 +43,8 @@ class LineTranslator:
             return [TranslatedLine(*line, translations) for line, translations in zip(lines, n_best, strict=True)]
         translated = []
         for line, tokens in zip(lines, segmented, strict=True):
-            search: TranslateKwargs = {**self.search, "lattice": (lattice := Lattice())}
-            [translations] = self.model.n_best([tokens], self.n_best, self.beam_size, **search)
+            lattice = Lattice()
+            [translations] = self.model.n_best([tokens], self.n_best, self.beam_size, **self.search, lattice=lattice)
             translated.append(TranslatedLine(*line, translations, () if tokens.is_split else lattice.nodes))
         return translated
 

@@ -162,15 +162,20 @@ class _Source(NamedTuple):
     tokens: list[Tokens]
 
 
-class TranslateKwargs(TypedDict, total=False):
-    """Keyword arguments of `BaseTranslator.translate` and `n_best`. See `n_best` for what they mean."""
+class SearchKwargs(TypedDict, total=False):
+    """Keyword arguments of `BaseTranslator.n_best` and of evaluation."""
 
     length: str | LengthHandling
     coverage: float
+    unknown_replacer: UnknownReplacer | None
+
+
+class TranslateKwargs(SearchKwargs, total=False):
+    """Keyword arguments of `BaseTranslator.translate` and `n_best`. See `n_best` for what they mean."""
+
     max_tokens: int
     max_words: MaxWords
     prefix: str | Sequence[str]
-    unknown_replacer: UnknownReplacer | None
     lattice: Lattice | None
     on_step: Callable[[], None] | None
 

@@ -260,18 +260,12 @@ class Translator(NeuralModel, BaseTranslator):
 
     def _target_log_probs(self, x: Tensor, targets: _TargetTokens) -> Tensor:
         """Return log P of the targets, with the lexicon's bias if there is one.  # x: (tokens, inputs) -> (tokens,)"""
-        if self.lexicon is None or targets.candidates is None or targets.attention is None:
-            return self.output.target_log_probs(x, targets.words, targets.label_smoothing, self.tied_weight)
+        words, flat_indices, label_smoothing, attention, candidates = targets
+        if self.lexicon is None or candidates is None or attention is None:
+            return self.output.target_log_probs(x, words, label_smoothing, self.tied_weight)
         assert isinstance(self.output, FullSoftmax), "a lexicon needs a full softmax"
         return self.lexicon.target_log_probs(
-            self.output,
-            x,
-            targets.words,
-            targets.candidates,
-            targets.attention,
-            targets.flat_indices,
-            targets.label_smoothing,
-            self.tied_weight,
+            self.output, x, words, candidates, attention, flat_indices, label_smoothing, self.tied_weight
         )
 
     def _soft_attention_baseline(

@@ -76,12 +76,12 @@ def _collect_evidence(counts: NgramCounts, zerogram: Floats, heldout: Corpus) ->
 
 
 def _expectation_maximisation(table: Floats, evidence: _Evidence) -> Floats:
-    before = -np.inf
+    previous = -np.inf
     for _ in range(ITERATIONS):
         table, log_likelihood = _iterate(table, evidence)
-        if log_likelihood - before < TOLERANCE * abs(log_likelihood):
+        if log_likelihood - previous < TOLERANCE * abs(log_likelihood):
             break
-        before = log_likelihood
+        previous = log_likelihood
     return table
 
 

@@ -46,31 +46,19 @@ def _statistics(report: DoctorReport) -> str:
 
 
 def _dev_table(report: DoctorReport) -> str:
-    rows = [
-        [
-            dev.file,
-            dev.lines,
-            dev.in_train,
-            dev.source_in_train,
-            *(f"{100 * share:.2f}%" for share in (dev.unknown_tokens, dev.unknown_types)),
-        ]
-        for dev in report.dev
-    ]
+    rows: list[list[object]] = []
+    for dev in report.dev:
+        unknown = (f"{100 * share:.2f}%" for share in (dev.unknown_tokens, dev.unknown_types))
+        rows.append([dev.file, dev.lines, dev.in_train, dev.source_in_train, *unknown])
     return format_table(["dev", "lines", "in train", "source in train", "unknown words", "unknown types"], rows)
 
 
 def _cost_table(report: DoctorReport) -> str:
-    rows = [
-        [
-            cost.file,
-            cost.ngrams,
-            f"{cost.memory / 1e6:,.0f}",
-            f"{cost.disk / 1e6:,.1f}",
-            f"{cost.seconds:.1f} seconds" if cost.seconds < 60 else f"{cost.seconds / 60:.1f} minutes",
-            cost.basis,
-        ]
-        for cost in report.costs
-    ]
+    rows: list[list[object]] = []
+    for cost in report.costs:
+        memory, disk = f"{cost.memory / 1e6:,.0f}", f"{cost.disk / 1e6:,.1f}"
+        time = f"{cost.seconds:.1f} seconds" if cost.seconds < 60 else f"{cost.seconds / 60:.1f} minutes"
+        rows.append([cost.file, cost.ngrams, memory, disk, time, cost.basis])
     headers = ["training the default n-gram model", "n-grams", "MB memory", "MB disk", "time", "basis"]
     return format_table(headers, rows)
 

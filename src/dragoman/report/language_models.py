@@ -143,19 +143,13 @@ def _format_bits(likelihood: Likelihood) -> str:
 def floor_table(results: Sequence[tuple[str, LanguageModelEvaluation]]) -> str:
     """Return named models and the floor: by class, then in full. Models without a floor are left out."""
     headers = ["model", "class", "floor", "nats above", "perplexity", "floor", "nats above"]
-    rows = [
-        [
-            name,
-            result.likelihood.perplexity_class,
-            format_with_error(*floor.perplexity_class),
-            _format_nats(gap.by_class),
-            result.likelihood.perplexity,
-            format_with_error(*floor.perplexity),
-            _format_nats(gap.full),
-        ]
-        for name, result in results
-        if (floor := result.floor) is not None and (gap := result.gap) is not None
-    ]
+    rows: list[list[object]] = []
+    for name, result in results:
+        floor, gap, likelihood = result.floor, result.gap, result.likelihood
+        if floor is not None and gap is not None:
+            by_class = format_with_error(*floor.perplexity_class), _format_nats(gap.by_class)
+            full = format_with_error(*floor.perplexity), _format_nats(gap.full)
+            rows.append([name, likelihood.perplexity_class, *by_class, likelihood.perplexity, *full])
     return format_table(headers, rows)
 
 

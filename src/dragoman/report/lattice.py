@@ -117,8 +117,10 @@ def _format_branch(branch: LatticeBranch, room: int, spell: Callable[[int], str]
     node = branch.node
     if node is None:
         return f"{branch.step:4d} {MARKS[PRUNED]}  {'':33}   {_fit(branch.lines, f'({branch.omitted:,} more)', room)}"
-    before = branch.parent.log_prob if branch.parent else 0.0
-    numbers = f"{node.log_prob - before:11.3f}  {node.log_prob:9.3f}  {node.score:9.3f}".replace("-0.000", " 0.000")
+    parent_log_prob = branch.parent.log_prob if branch.parent else 0.0
+    numbers = f"{node.log_prob - parent_log_prob:11.3f}  {node.log_prob:9.3f}  {node.score:9.3f}".replace(
+        "-0.000", " 0.000"
+    )
     end = f" {BEST}" if is_best else ""
     text = _fit(branch.lines, printable(spell(node.token)), room - len(end))
     return f"{branch.step:4d} {MARKS[node.fate]}  {numbers}   {text}{end}"

@@ -44,16 +44,10 @@ class TableSection:
 
 def scores_section(scores: Mapping[str, TranslationScores]) -> TableSection:
     """Return the scores of systems."""
-    rows = [
-        [
-            name,
-            score.bleu,
-            score.chrf,
-            *map(_format_ratio, (score.length_ratio, score.brevity_penalty)),
-            *(f"{precision:.1f}" for precision in score.precisions),
-        ]
-        for name, score in scores.items()
-    ]
+    rows: list[list[object]] = []
+    for name, score in scores.items():
+        ratios = map(_format_ratio, (score.length_ratio, score.brevity_penalty))
+        rows.append([name, score.bleu, score.chrf, *ratios, *(f"{precision:.1f}" for precision in score.precisions)])
     first, *_ = scores.values()
     headers = ["system", "BLEU", "chrF", "length ratio", "brevity", "1-grams", "2-grams", "3-grams", "4-grams"]
     empty = [f"{name}: {score.empty:,} translations are empty" for name, score in scores.items() if score.empty]

@@ -110,9 +110,6 @@ class Lattice:
                 self.nodes.append(LatticeNode(number, sentence, parents[parent], token, log_prob, shown, fate))
         self._last_beam = list(range(first, first + len(scores)))
 
-    def nodes_of(self, sentence: int) -> list[LatticeNode]:
-        return [node for node in self.nodes if node.sentence == sentence]
-
     def path_ids(self, node: LatticeNode) -> tuple[int, ...]:
         """Return all token ids up to a node, `</s>` included if it ends there."""
         ids = []

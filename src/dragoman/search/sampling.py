@@ -192,7 +192,7 @@ def warp_log_probs(log_probs: Tensor, temperature: float = 1.0, top_k: int | Non
     if top_p < 1:
         ordered, words = result.sort(dim=1, descending=True, stable=True)
         probs = ordered.exp()
-        before = probs.cumsum(dim=1) - probs  # the mass of more probable words
-        mask = torch.zeros_like(probs, dtype=torch.bool).scatter(1, words, before < top_p * (1 - MASS_TOLERANCE))
+        mass_before = probs.cumsum(dim=1) - probs  # the mass of more probable words
+        mask = torch.zeros_like(probs, dtype=torch.bool).scatter(1, words, mass_before < top_p * (1 - MASS_TOLERANCE))
         result = result.masked_fill(~mask, -torch.inf).log_softmax(dim=1)
     return result
