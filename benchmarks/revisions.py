@@ -3,7 +3,7 @@
     git worktree add /tmp/before REVISION
     python benchmarks/revisions.py --before /tmp/before/src --after src --data multi30k/tok --text ptb/train.txt
 
-Each revision runs in processes of its own with its `src` first on the path, so only commands and files are compared.
+Each revision runs in separate processes with its `src` first on the path, so only commands and files are compared.
 Training is timed by the seconds in metrics.jsonl, without start-up; everything else as a whole command. Rounds alternate
 between the revisions; the table has medians and their ratio.
 """

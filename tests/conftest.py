@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_wait_for_the_disk() -> Iterator[None]:
-    """Do not wait until files are on the disk; a test of its own checks the order of flushes and renames."""
+    """Do not wait until files are on the disk; a separate test checks the order of flushes and renames."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield

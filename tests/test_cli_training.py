@@ -191,15 +191,15 @@ def test_choose_selects_settings_on_the_dev_text(texts, tmp_path, good, run):  #
 
 
 def test_user_defined_features(texts, tmp_path, good, run, monkeypatch):  # noqa: F811
-    own_features = tmp_path / "own.py"
-    own_features.write_text(
+    features_file = tmp_path / "features.py"
+    features_file.write_text(
         "from dragoman import atom, feature\n"
         "@atom('vowel')\ndef vowel(word): return word[-1] in 'aeiou'\n"
         "@feature('long')\ndef long(words): return ['long'] if len(words) > 3 else []\n"
     )
-    given = ("--features", "word1,vowel1+word2,long", "--features-from", str(own_features))
+    given = ("--features", "word1,vowel1+word2,long", "--features-from", str(features_file))
     good(*log_linear(texts, tmp_path / "model", *given))
-    monkeypatch.setenv("DRAGOMAN_FEATURES", str(own_features))
+    monkeypatch.setenv("DRAGOMAN_FEATURES", str(features_file))
     assert "long" in good("explain", tmp_path / "model", "the cat saw the").out
 
 

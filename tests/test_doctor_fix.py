@@ -80,7 +80,7 @@ def test_cleaned_pairs_stay_parallel(tmp_path_factory, lines):
 
 
 @pytest.fixture(scope="module")
-def spoiled(tmp_path_factory):
+def faulty_pairs(tmp_path_factory):
     """Pairs with one problem of each kind that is found statistically."""
     directory = tmp_path_factory.mktemp("spoiled")
     source, target = map(list, pairs())
@@ -96,8 +96,8 @@ def spoiled(tmp_path_factory):
     return DoctorInput((paths[0], paths[1]), (paths[2], paths[3]))
 
 
-def test_lines_with_statistical_findings_are_dropped(spoiled, tmp_path):
-    fixed, cleaned = clean(spoiled, tmp_path / "out")
+def test_lines_with_statistical_findings_are_dropped(faulty_pairs, tmp_path):
+    fixed, cleaned = clean(faulty_pairs, tmp_path / "out")
     dropped = {line.finding.line: line.finding.kind for line in fixed.dropped}
     # because the shifted run raises the scores of random pairs
     assert dropped[101] == dropped[201] == "nearly-misaligned"
@@ -110,9 +110,9 @@ def test_lines_with_statistical_findings_are_dropped(spoiled, tmp_path):
     assert {(int(row[1]), row[2]) for row in rows} == set(dropped.items()) and all(len(row) in (5, 6) for row in rows)
 
 
-def test_other_lines_are_unchanged(spoiled, tmp_path):
-    fixed, cleaned = clean(spoiled, tmp_path / "out")
-    original = read_text(spoiled.train[0]).decode().splitlines()
+def test_other_lines_are_unchanged(faulty_pairs, tmp_path):
+    fixed, cleaned = clean(faulty_pairs, tmp_path / "out")
+    original = read_text(faulty_pairs.train[0]).decode().splitlines()
     remaining = read_text(cleaned.train[0]).decode().splitlines()
     assert remaining == [original[place] for place in fixed.documents.train[0].places.tolist()]
 

@@ -73,12 +73,12 @@ def test_large_batches_are_gathered_from_pieces_that_no_source_swells(
     model = Translator.create(SWOLLEN, attention="none", encoder="forward", embedding=1, hidden=1)
     weight, read = next(iter(model.parameters())), []
 
-    def watching(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
+    def recording_objective(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
         if generator is not None:
             read.append(pairs)
         return weight.sum() * torch.zeros(int(pairs.sizes.sum()))
 
-    fit(model, SWOLLEN, objective=watching, max_updates=1, **way, threads=1)
+    fit(model, SWOLLEN, objective=recording_objective, max_updates=1, **way, threads=1)
     assert_all_and_bounded(read, BUDGET)
 
 
@@ -109,13 +109,13 @@ def shares(pairs: ParallelCorpus, model: Translator | None = None, **settings: A
     """The share of words that occur once and were unknown in training, of source and of target."""
     read: list[ParallelCorpus] = []
 
-    def watching(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
+    def recording_objective(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
         if generator is not None:
             read.append(pairs)
         return model.output.bias.sum() * torch.zeros(int(pairs.sizes.sum()))  # what it learns does not matter
 
     settings = {"batch_size": 0, "max_epochs": 60, "threads": 1, **settings}
-    fit(model or create_translator(pairs), pairs, objective=watching, learning_rate=1e-6, **settings)
+    fit(model or create_translator(pairs), pairs, objective=recording_objective, learning_rate=1e-6, **settings)
     result = []
     for side in ("source", "target"):
         text = getattr(pairs, side)
@@ -162,11 +162,11 @@ def test_words_of_both_sides_are_replaced_independently() -> None:
     both = ParallelCorpus(PAIRS.target, PAIRS.target)
     read: list[ParallelCorpus] = []
 
-    def watching(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
+    def recording_objective(model: Any, pairs: ParallelCorpus, generator: Any) -> torch.Tensor:
         read.append(pairs)
         return model(pairs, generator=generator).losses  # type: ignore[no-any-return]
 
-    fit(create_translator(both), both, objective=watching, batch_size=0, max_epochs=10, threads=1)
+    fit(create_translator(both), both, objective=recording_objective, batch_size=0, max_epochs=10, threads=1)
     assert any((pairs.source.ids != pairs.target.ids).any() for pairs in read)
 
 

@@ -85,7 +85,7 @@ def test_truncated_files_are_damaged(tmp_path: Path) -> None:
             map_arrays(tmp_path / "cut")
 
 
-def headed(header: Any, data: bytes = b"12345678") -> bytes:
+def with_header(header: Any, data: bytes = b"12345678") -> bytes:
     encoded = json.dumps(header).encode()
     return struct.pack("<Q", len(encoded)) + encoded + data
 
@@ -96,18 +96,18 @@ def headed(header: Any, data: bytes = b"12345678") -> bytes:
         struct.pack("<Q", 1 << 63),
         struct.pack("<Q", 5) + b"\xff\xfe\xfd\xfc\xfb",
         struct.pack("<Q", 100_000) + b"[" * 100_000,
-        headed([]),
-        headed(None),
-        headed({"a": 5}),
-        headed({"a": {"dtype": "F64", "shape": [1]}}),
-        headed({"a": {"dtype": "F99", "shape": [1], "data_offsets": [0, 8]}}),
-        headed({"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 8]}}),
-        headed({"a": {"dtype": "F64", "shape": ["x"], "data_offsets": [0, 8]}}),
-        headed({"a": {"dtype": "F64", "shape": [1], "data_offsets": [-8, 0]}}),
-        headed({"a": {"dtype": "F64", "shape": [0], "data_offsets": [8, 0]}}),
-        headed({"a": {"dtype": "F64", "shape": [1], "data_offsets": [8, 16]}}),
-        headed({"a": {"dtype": "F64", "shape": [1], "data_offsets": [0, 7]}}),
-        headed({"a": {"dtype": "F64", "shape": [1], "data_offsets": ["0", "8"]}}),
+        with_header([]),
+        with_header(None),
+        with_header({"a": 5}),
+        with_header({"a": {"dtype": "F64", "shape": [1]}}),
+        with_header({"a": {"dtype": "F99", "shape": [1], "data_offsets": [0, 8]}}),
+        with_header({"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 8]}}),
+        with_header({"a": {"dtype": "F64", "shape": ["x"], "data_offsets": [0, 8]}}),
+        with_header({"a": {"dtype": "F64", "shape": [1], "data_offsets": [-8, 0]}}),
+        with_header({"a": {"dtype": "F64", "shape": [0], "data_offsets": [8, 0]}}),
+        with_header({"a": {"dtype": "F64", "shape": [1], "data_offsets": [8, 16]}}),
+        with_header({"a": {"dtype": "F64", "shape": [1], "data_offsets": [0, 7]}}),
+        with_header({"a": {"dtype": "F64", "shape": [1], "data_offsets": ["0", "8"]}}),
     ],
 )
 def test_garbage_is_damaged(tmp_path: Path, content: bytes) -> None:

@@ -34,7 +34,7 @@ def model(request: pytest.FixtureRequest) -> Any:
     return translator(request.param)
 
 
-def reached(model: Any, steps: int = 3) -> State:
+def state_after(model: Any, steps: int = 3) -> State:
     """The state of all sources after some words."""
     pairs = pairs_of(model)
     state = model.start(Batch.empty(len(pairs), pairs.source))
@@ -66,7 +66,7 @@ def test_it_is_a_scorer_with_attention(model: Any) -> None:
 @every_translator
 def test_scores_depend_on_the_source(model: Any) -> None:
     """Otherwise the other laws would hold of a language model."""
-    log_probs = model.log_probs(reached(model, 0))
+    log_probs = model.log_probs(state_after(model, 0))
     assert (log_probs[0] - log_probs[3])[END:].abs().max() > 1e-3
     torch.testing.assert_close(log_probs[0], log_probs[5], **SAME)  # the same sentence twice
 
@@ -186,7 +186,7 @@ def test_several_rows_of_a_sentence_equal_single_rows(model: Any) -> None:
 
 @every_translator
 def test_select_commutes_with_advance(model: Any) -> None:
-    state, rows, words = reached(model), torch.tensor([4, 1, 1, 0, 5, 3, 3]), torch.tensor([3, 4, 5, 6, 7, 8])
+    state, rows, words = state_after(model), torch.tensor([4, 1, 1, 0, 5, 3, 3]), torch.tensor([3, 4, 5, 6, 7, 8])
     after = model.advance(state, words)
     selected = model.advance(select_rows(state, rows), words[rows])
     assert_same_rows(select_rows(after, rows), selected)
@@ -199,7 +199,7 @@ def test_selecting_sentences_commutes_with_advance(model: Any, selected: list[in
     """Also in another order, and without the longest one."""
     rows = torch.tensor([sentence for sentence in selected for _ in range(2)])
     words = torch.arange(len(rows)) % 4 + 3
-    state = select_rows(reached(model), rows)
+    state = select_rows(state_after(model), rows)
     forgotten = select_sentences(state, torch.tensor(selected))
     for part in tensors(forgotten.memory):
         assert len(part) == len(selected)
@@ -236,7 +236,7 @@ def test_attention_rows_sum_to_one_and_are_zero_on_padding(model: Translator) ->
     source = pairs_of(model).source
     sizes = torch.from_numpy(source.memory_sizes)
     for steps in range(3):
-        alpha = model.attention(reached(model, steps))
+        alpha = model.attention(state_after(model, steps))
         assert alpha is not None
         assert alpha.shape == (len(source), int(sizes.max()))
         torch.testing.assert_close(alpha.sum(dim=1), torch.ones(len(source), dtype=torch.float64))
@@ -249,7 +249,7 @@ def test_attention_rows_sum_to_one_and_are_zero_on_padding(model: Translator) ->
 @pytest.mark.parametrize("model", [name for name in attending if name not in BELIEVING], indirect=True)
 def test_reported_attention_is_the_attention_used(model: Translator) -> None:
     """alpha_t computed again from the state and the memory, and p_t from the context that it gives."""
-    state, weights = reached(model), dict(model.state_dict())
+    state, weights = state_after(model), dict(model.state_dict())
     alpha, memory = model.attention(state), Memory(*state.memory)
     h = state.rows[0][-1][0]  # (rows, H) of the last layer
     assert alpha is not None
@@ -266,7 +266,7 @@ def test_reported_attention_is_the_attention_used(model: Translator) -> None:
 
 @pytest.mark.parametrize("model", [name for name in SINGLE if name not in attending], indirect=True)
 def test_without_attention_there_is_none(model: Translator) -> None:
-    state = reached(model)
+    state = state_after(model)
     assert model.attention(state) is None
     assert state.memory is None
     assert state.sentence is None

@@ -181,11 +181,11 @@ def test_notes_beside_a_translator_are_not_lost(saved: Path) -> None:
 Damage = Callable[[Path], Any]
 
 
-def without(name: str) -> Damage:
+def remove_file(name: str) -> Damage:
     return lambda path: (path / name).unlink()
 
 
-def holding(name: str, content: bytes) -> Damage:
+def replace_file(name: str, content: bytes) -> Damage:
     return lambda path: (path / name).write_bytes(content)
 
 
@@ -197,7 +197,7 @@ def directory_at(name: str) -> Damage:
     return make
 
 
-def configured(*place: str, value: Any = None) -> Damage:
+def change_config(*place: str, value: Any = None) -> Damage:
     """config.yaml with another value somewhere, or without it."""
 
     def change(path: Path) -> None:
@@ -211,7 +211,7 @@ def configured(*place: str, value: Any = None) -> Damage:
     return change
 
 
-def tabulated(name: str, change: Callable[[np.ndarray], np.ndarray] | None) -> Damage:
+def change_array(name: str, change: Callable[[np.ndarray], np.ndarray] | None) -> Damage:
     """model.safetensors with another array, or without it."""
 
     def write(path: Path) -> None:
@@ -226,53 +226,61 @@ def tabulated(name: str, change: Callable[[np.ndarray], np.ndarray] | None) -> D
 
 
 DAMAGED: list[tuple[str, Damage, str]] = [
-    ("no source vocabulary", without(SOURCE_VOCAB_FILE), SOURCE_VOCAB_FILE),
-    ("source vocabulary garbage", holding(SOURCE_VOCAB_FILE, b"\xff\xfe\x00"), SOURCE_VOCAB_FILE),
-    ("source vocabulary empty", holding(SOURCE_VOCAB_FILE, b""), SOURCE_VOCAB_FILE),
+    ("no source vocabulary", remove_file(SOURCE_VOCAB_FILE), SOURCE_VOCAB_FILE),
+    ("source vocabulary garbage", replace_file(SOURCE_VOCAB_FILE, b"\xff\xfe\x00"), SOURCE_VOCAB_FILE),
+    ("source vocabulary empty", replace_file(SOURCE_VOCAB_FILE, b""), SOURCE_VOCAB_FILE),
     (
         "source vocabulary of others",
-        holding(SOURCE_VOCAB_FILE, b"<s>\t0\n</s>\t0\n<unk>\t0\na\t1\n"),
+        replace_file(SOURCE_VOCAB_FILE, b"<s>\t0\n</s>\t0\n<unk>\t0\na\t1\n"),
         "source_embedding.weight does not fit",
     ),
     ("source vocabulary a directory", directory_at(SOURCE_VOCAB_FILE), SOURCE_VOCAB_FILE),
-    ("no target vocabulary", without("vocab.tsv"), "vocab.tsv: missing"),
-    ("no source pieces", without(SOURCE_PREFIX + SENTENCEPIECE_FILE), "sentencepiece.model is missing"),
-    ("no target pieces", without(TARGET_PREFIX + SENTENCEPIECE_FILE), "sentencepiece.model is missing"),
-    ("source pieces garbage", holding(SOURCE_PREFIX + SENTENCEPIECE_FILE, b"garbage"), "sentencepiece.model: damaged"),
-    ("target pieces empty", holding(TARGET_PREFIX + SENTENCEPIECE_FILE, b""), "sentencepiece.model: damaged"),
+    ("no target vocabulary", remove_file("vocab.tsv"), "vocab.tsv: missing"),
+    ("no source pieces", remove_file(SOURCE_PREFIX + SENTENCEPIECE_FILE), "sentencepiece.model is missing"),
+    ("no target pieces", remove_file(TARGET_PREFIX + SENTENCEPIECE_FILE), "sentencepiece.model is missing"),
+    (
+        "source pieces garbage",
+        replace_file(SOURCE_PREFIX + SENTENCEPIECE_FILE, b"garbage"),
+        "sentencepiece.model: damaged",
+    ),
+    ("target pieces empty", replace_file(TARGET_PREFIX + SENTENCEPIECE_FILE, b""), "sentencepiece.model: damaged"),
     ("source pieces a directory", directory_at(SOURCE_PREFIX + SENTENCEPIECE_FILE), "sentencepiece.model"),
-    ("no arrays", without(ARRAYS_FILE), "missing"),
-    ("arrays garbage", holding(ARRAYS_FILE, b"garbage"), "model.safetensors: damaged"),
-    ("no such units", configured("source", "units", value="syllable"), "unknown units 'syllable'"),
-    ("units a number", configured("source", "units", value=5), "units"),
-    ("units a list", configured("target", "units", value=["word"]), "units"),
-    ("units automatic", configured("target", "units", value="auto"), "auto"),
-    ("no units", configured("target", "units"), "'units' is missing"),
-    ("no such format", configured("source", "format", value="picture"), "format"),
-    ("format of trees", configured("source", "format", value="tree"), "reads plain text"),
-    ("no format", configured("source", "format"), "'format' is missing"),
-    ("no source", configured("source"), "'source' is missing"),
-    ("source a word", configured("source", value="word"), "broken model directory"),
-    ("no model", configured("model"), "'model' is missing"),
-    ("no such encoder", configured("model", "encoder", value="transformer"), "encoder"),
-    ("encoder of trees", configured("model", "encoder", value="tree-lstm"), "reads bracketed trees"),
-    ("another size", configured("model", "hidden", value=8), "does not fit the settings"),
-    ("another attention", configured("model", "attention", value="bilinear"), "does not fit the settings"),
-    ("no unknown", configured("unknown"), "'unknown' is missing"),
+    ("no arrays", remove_file(ARRAYS_FILE), "missing"),
+    ("arrays garbage", replace_file(ARRAYS_FILE, b"garbage"), "model.safetensors: damaged"),
+    ("no such units", change_config("source", "units", value="syllable"), "unknown units 'syllable'"),
+    ("units a number", change_config("source", "units", value=5), "units"),
+    ("units a list", change_config("target", "units", value=["word"]), "units"),
+    ("units automatic", change_config("target", "units", value="auto"), "auto"),
+    ("no units", change_config("target", "units"), "'units' is missing"),
+    ("no such format", change_config("source", "format", value="picture"), "format"),
+    ("format of trees", change_config("source", "format", value="tree"), "reads plain text"),
+    ("no format", change_config("source", "format"), "'format' is missing"),
+    ("no source", change_config("source"), "'source' is missing"),
+    ("source a word", change_config("source", value="word"), "broken model directory"),
+    ("no model", change_config("model"), "'model' is missing"),
+    ("no such encoder", change_config("model", "encoder", value="transformer"), "encoder"),
+    ("encoder of trees", change_config("model", "encoder", value="tree-lstm"), "reads bracketed trees"),
+    ("another size", change_config("model", "hidden", value=8), "does not fit the settings"),
+    ("another attention", change_config("model", "attention", value="bilinear"), "does not fit the settings"),
+    ("no unknown", change_config("unknown"), "'unknown' is missing"),
     (
         "matrix of another shape",
-        tabulated("decoder.context_input.weight", lambda W: W[:, :2]),
+        change_array("decoder.context_input.weight", lambda W: W[:, :2]),
         "decoder.context_input.weight does not fit",
     ),
-    ("no matrix", tabulated("encoder.layers.0.left_to_right.recurrent.weight", None), "recurrent.weight does not fit"),
+    (
+        "no matrix",
+        change_array("encoder.layers.0.left_to_right.recurrent.weight", None),
+        "recurrent.weight does not fit",
+    ),
     (
         "not a number",
-        tabulated("embedding.weight", lambda M: M * np.nan),
+        change_array("embedding.weight", lambda M: M * np.nan),
         "embedding.weight has values that are not finite",
     ),
-    ("no length prior", tabulated("length_prior.pairs", None), "is missing"),
-    ("length prior of another shape", tabulated("length_prior.pairs", lambda pairs: pairs[:, :2]), "length prior"),
-    ("length prior below 0", tabulated("length_prior.pairs", lambda pairs: -pairs), "length prior"),
+    ("no length prior", change_array("length_prior.pairs", None), "is missing"),
+    ("length prior of another shape", change_array("length_prior.pairs", lambda pairs: pairs[:, :2]), "length prior"),
+    ("length prior below 0", change_array("length_prior.pairs", lambda pairs: -pairs), "length prior"),
 ]
 
 

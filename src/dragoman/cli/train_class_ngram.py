@@ -18,7 +18,7 @@ def train_class_ngram(
         str,
         option(
             "--classes FILE",
-            "File with lines `word TAB class`, or from dragoman cluster; other words are classes of their own. "
+            "File with lines `word TAB class`, or from dragoman cluster; each other word is a separate class. "
             "brown:N finds N classes in the text.",
             panel="Model",
         ),

@@ -22,7 +22,7 @@ HELP = """Train a log-linear (maximum entropy) model.
 
 The score of a next word is the sum of the weights of features of the words before it, and the softmax of the scores
 gives probabilities. Features are the last word (word1), the one before (word2), both (word1+word2), the class or suffix
-of a word (class1, suffix1), all words of the sentence so far (bag), or your own Python functions.
+of a word (class1, suffix1), all words of the sentence so far (bag), or custom Python functions.
 
 If training is interrupted, run the same command again to resume it.
 
@@ -33,7 +33,7 @@ Example:
   dragoman explain maxent "farmers eat"
 
 \b
-Your own features, in own.py:
+Custom features, in features.py:
   import dragoman
   @dragoman.atom("capital")        # of a word: capital1 and capital1+word2 are then features
   def capital(word):
@@ -42,8 +42,8 @@ Your own features, in own.py:
   def question(words):
       return ["question"] if words and words[0] in ("who", "what") else []
 
-Then: --features-from own.py --features 5-gram,capital1,question. Set the environment variable DRAGOMAN_FEATURES to
-own.py for other commands.
+Then: --features-from features.py --features 5-gram,capital1,question. For other commands, set the
+environment variable DRAGOMAN_FEATURES to features.py.
 """
 
 

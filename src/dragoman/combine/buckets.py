@@ -39,7 +39,7 @@ MAX_BUCKETS = 10_000
 class Bucketing(ABC):
     """A function from contexts to buckets, for the members of one mixture.
 
-    It may keep rows of its own in the mixture's state, next to the states of the members.
+    It may keep its own rows in the mixture's state, next to the states of the members.
     """
 
     labels: tuple[str, ...]  # the name of each bucket

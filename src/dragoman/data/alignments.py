@@ -57,7 +57,7 @@ class WordAlignments:
 
 
 def append_end(word_indices: Sequence[int]) -> list[int]:
-    """Append the index of `</s>`, which counts as a word of its own.
+    """Append the index of `</s>`, which counts as a word.
 
     >>> append_end([0, 0, 1]), append_end([])
     ([0, 0, 1, 2], [0])

@@ -86,7 +86,7 @@ def brown_clusters(
     not yet added form one fixed class. Then, for `passes` passes or until nothing changes, each word is moved to the
     class where it gives the most information. Finally the classes are merged down to one, which gives their paths.
 
-    Sentence ends and `<unk>` count as neighbours, but each stays a class of its own, as in class n-gram models. So the
+    Sentence ends and `<unk>` count as neighbours, but each stays a separate class, as in class n-gram models. So the
     log-likelihood per token of a class bigram model with relative counts is the information minus the entropy of
     words. Ties are broken by the order of the vocabulary, so the result is deterministic.
 

@@ -198,7 +198,7 @@ def _merge(tables: Any, a: int, b: int) -> None:
 
 @kernel
 def _add(tables: Any, slot: int, item: int, count: int, counts: Any) -> None:
-    """Move an item with these contexts from the rest to a class of its own."""
+    """Move an item with these contexts from the rest to a new class."""
     gain, adjacent, total = tables.gain, tables.context_counts, tables.total
     slots = total.size
     for c in range(FIRST, slots):

@@ -55,7 +55,7 @@ def sum_ranges(offsets: NDArray[np.integer], values: NDArray[np.generic]) -> NDA
 def split_by_size(
     order: NDArray[np.int64], sizes: NDArray[np.int64], max_tokens: int, max_padded: int | None = None
 ) -> Iterator[NDArray[np.int64]]:
-    """Split examples into batches of at most `max_tokens` tokens. A longer example is a batch of its own.
+    """Split examples into batches of at most `max_tokens` tokens. A longer example is a batch by itself.
 
     With `max_padded`, a batch has at most that many positions after padding to its longest example.
 

@@ -131,7 +131,7 @@ class SubwordSegmenter(Segmenter):
     """Splits words into pieces. The first piece of a word begins with ▁.
 
     `join(segment(line))` is the line with single spaces between its words. A character that the training text did not
-    have becomes a piece of its own, which a vocabulary of pieces does not know but which is not lost. No piece is
+    have becomes a separate piece, which a vocabulary of pieces does not know but which is not lost. No piece is
     `<s>`, `</s>` or `<unk>`: such words in a text are split.
     """
 

@@ -141,7 +141,7 @@ class GrammarBuilder:
             self.rules[parent].append(Rule(parent, weight, tuple(children.values()), right_sides, name))
 
     def add_sequence(self, parent: str, weight: float, children: Sequence[str], *name: str) -> None:
-        """Add a rule without words of its own whose children stand in the same order in both languages."""
+        """Add a rule without words, whose children stand in the same order in both languages."""
         named = {f"child{number}": child for number, child in enumerate(children)}
         template = " ".join(f"{{{child}}}" for child in named)
         self.add(parent, weight, named, template, template, name)

@@ -155,7 +155,7 @@ class TwoWayTranslator(nn.Module):
         return [CONFIG_FILE, *files]
 
     def write_into(self, directory: Path) -> None:
-        """Write each translator to a directory of its own."""
+        """Write each translator to its own directory."""
         (directory / CONFIG_FILE).write_text(to_yaml(self.config()), encoding="utf-8")
         (directory / CARD_FILE).write_text(render_card(self.config(), {}), encoding="utf-8")
         for name, translator in self.translators.items():

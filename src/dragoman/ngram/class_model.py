@@ -33,7 +33,7 @@ CLASSES_DIR = "classes"  # the directory of the n-gram model over classes
 class ClassNgramModel(LanguageModel):
     """P(w | h) = P(class of w | classes of h) P(w | class of w).
 
-    A word without a class is a class of its own, and so are `<s>`, `</s>` and `<unk>`.
+    A word without a class is a class by itself, and so are `<s>`, `</s>` and `<unk>`.
 
     >>> corpus = Corpus.from_sentences(["fly to rome .", "drive to paris .", "fly to oslo ."])
     >>> cities = {"rome": "CITY", "paris": "CITY", "oslo": "CITY"}

@@ -120,7 +120,7 @@ def _first_rows(text: NDArray[np.int32], anchored: bool) -> _SortedRows:
 
 
 def _blocks(rows: _SortedRows) -> list[_SortedRows]:
-    """Split the rows between groups, about every BLOCK_ROWS rows; a larger group is a block of its own."""
+    """Split the rows between groups, about every BLOCK_ROWS rows; a larger group is one block."""
     ends = [0]
     while ends[-1] + BLOCK_ROWS < len(rows.node):
         group = rows.node[ends[-1] + BLOCK_ROWS]

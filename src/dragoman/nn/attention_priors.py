@@ -26,7 +26,7 @@ from torch.nn.functional import conv1d
 
 from dragoman.nn.layers import empty_linear, glorot_, uniform_
 
-MAX_JUMP = 3  # jumps of more words, in both directions, have no weight of their own
+MAX_JUMP = 3  # longer jumps, in both directions, have the probability MIN_JUMP_PROB
 MIN_JUMP_PROB = 1e-3  # so that no jump is impossible
 MAX_FERTILITY = 3.0  # target words per source word
 

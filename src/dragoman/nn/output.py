@@ -198,7 +198,7 @@ class ClassFactoredSoftmax(nn.Module):
     def target_log_probs(
         self, x: Tensor, targets: Tensor, label_smoothing: float = 0.0, tied: Tensor | None = None
     ) -> Tensor:
-        """Rows are sorted by the class of their word, and each class present is a softmax of its own. Both softmaxes
+        """Rows are sorted by the class of their word, and each class present is a separate softmax. Both softmaxes
         are smoothed."""
         W, b = self.within.weights(tied)
         class_of = self.class_of[targets]  # (rows,)

@@ -28,7 +28,7 @@ NATS_DIGITS = 4
 MIN_PAIRS = 10  # minimal pairs, below which an accuracy is not meaningful
 MINIMAL_PAIRS_LEGEND = f"""\
 % of minimal pairs whose correct sentence is the more probable one; ties count one half. Guessing gives 50%, and 6% on
-all four of a group. Distances with fewer than {MIN_PAIRS} pairs have no row of their own."""
+all four of a group. Distances with fewer than {MIN_PAIRS} pairs have no row."""
 CLASSES_SHOWN, WORDS_SHOWN = 12, 8
 
 

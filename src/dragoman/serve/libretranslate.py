@@ -281,7 +281,7 @@ def _parse_multipart(body: bytes, content_type: str) -> Iterator[tuple[str, str]
             raise ValueError("invalid part")
         name, value = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
         if name is None or not isinstance(value, bytes):
-            raise ValueError("a part without a name, or with parts of its own")
+            raise ValueError("a part without a name, or with nested parts")
         yield collapse_rfc2231_value(name), value.decode()
 
 

@@ -125,7 +125,7 @@ def function_table(vocab: Vocab, function: Callable[[str], object]) -> ValueTabl
 
 
 def class_table(vocab: Vocab, classes: Mapping[str, str] | NDArray[np.integer]) -> ValueTable:
-    """Return the class of each word. Words without a class, and the special tokens, are classes of their own."""
+    """Return the class of each word. Words without a class, and the special tokens, are separate classes."""
     if isinstance(classes, Mapping):
         names: list[str | None] = [classes.get(word) for word in vocab.tokens]
     else:
