@@ -97,7 +97,7 @@ def page(svg: str) -> Page:
 def test_tags_balance_and_text_is_escaped(page: Page) -> None:
     read = Reader(to_html(page))
     assert read.count("script") == 0 and read.count("title") == 1
-    assert read.text.count("<script>alert('x')</script>") == 11  # wherever a person's text may stand
+    assert read.text.count("<script>alert('x')</script>") == 11  # in every place for text of users
     assert (read.count("h1"), read.count("table"), read.count("svg"), read.count("p")) == (1, 2, 2, 2)
     assert read.count("h2") == 1 + len(page.sections)
 

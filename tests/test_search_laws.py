@@ -204,17 +204,17 @@ def test_top_k_and_top_p_follow_their_definition(counts: list[int], top_k: int |
 
 
 def test_of_equally_probable_words_the_first_are_kept() -> None:
-    alike = torch.full((2, 4), 0.25, dtype=torch.float64).log()
+    uniform = torch.full((2, 4), 0.25, dtype=torch.float64).log()
     half = [[0.5, 0.5, 0, 0]] * 2
     for cut in ({"top_k": 2}, {"top_p": 0.5}, {"top_p": 0.26}, {"top_k": 3, "top_p": 0.5}):
-        assert warp_log_probs(alike, **cut).exp().tolist() == [pytest.approx(row) for row in half], cut
+        assert warp_log_probs(uniform, **cut).exp().tolist() == [pytest.approx(row) for row in half], cut
 
 
 def test_top_p_tolerates_rounding() -> None:
-    """Of n words that are alike, k have the mass k/n, however their logarithms add up."""
+    """Of n equally probable words, k have the mass k/n, however their logarithms add up."""
     for n in range(1, 30):
-        alike = torch.full((1, n), 1 / n, dtype=torch.float64).log()
-        assert [int(warp_log_probs(alike, top_p=k / n).isfinite().sum()) for k in range(1, n + 1)] == list(
+        uniform = torch.full((1, n), 1 / n, dtype=torch.float64).log()
+        assert [int(warp_log_probs(uniform, top_p=k / n).isfinite().sum()) for k in range(1, n + 1)] == list(
             range(1, n + 1)
         )
 

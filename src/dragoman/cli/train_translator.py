@@ -180,7 +180,7 @@ def train_translator(
 def _encode_dev(
     texts: TextOptions, lines: LinePairs, dev_lines: LinePairs, translator: Translator | TwoWayTranslator
 ) -> ParallelCorpus:
-    """Encode the dev text, with warnings if its style or languages differ from the training text."""
+    """Encode the dev text, with warnings about unknown words and exchanged languages."""
     from dragoman.data.corpus import BidirectionalCorpus
     from dragoman.models.translator_training import looks_swapped
 

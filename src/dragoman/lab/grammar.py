@@ -56,7 +56,7 @@ class Rule:
 
 
 class OpenClass(Protocol):
-    """A distribution over generated words, which are spelled alike in both languages."""
+    """A distribution over generated words, which have the same spelling in both languages."""
 
     @property
     def tags(self) -> tuple[str, str]: ...  # the part of speech in German and in English

@@ -82,7 +82,7 @@ def with_weights(entries: Iterable[W], *, even: bool = False) -> list[tuple[W, f
 
 
 class VerbGroup(NamedTuple):
-    """Verbs that behave alike in a clause."""
+    """Verbs that behave in the same way in a clause."""
 
     frame: str
     particle: str  # of separable verbs
