@@ -47,7 +47,7 @@ def test_report_has_explanations(good, shared):
     report = good("evaluate", shared / "tri", "--text", shared / "dev.txt").out
     for key in KEYS:
         assert key.replace("_", " ").replace("log likelihood", "log-likelihood") in report
-    assert "nats per token, and 16.12 more for the spelling of each unknown word" in report
+    assert "nats per token, and 16.12 more for each unknown word" in report
     assert "n-grams of order" in report
 
 

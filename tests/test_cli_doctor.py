@@ -54,6 +54,12 @@ def test_the_suggested_commands_work(good, texts):
     assert "next: dragoman train ngram" in again.err
 
 
+def test_pairs_go_on_to_a_translator(good, texts):
+    files = ("--src", "train.s", "--tgt", "train.t")
+    fixed = good("doctor", *files, "--no-cost", "--fix", "-o", "cleaned").err.splitlines()[-1]
+    assert fixed == "next: dragoman train translator --src cleaned/train.s --tgt cleaned/train.t -o model"
+
+
 def test_json_has_every_finding_with_place_and_advice(good, texts):
     report = json.loads(good("doctor", "--text", "rough.txt", "--json").out)
     assert report["counts"]["invisible"] == 9

@@ -250,3 +250,11 @@ def test_config_of_a_model_can_be_reused(texts, tmp_path, good):  # noqa: F811
 def test_useless_training_is_reported(texts, tmp_path, good):  # noqa: F811
     result = good(*command(texts, tmp_path / "model", *SHORT, "--learning-rate", "100"))
     assert "lower --learning-rate" in result.err
+
+
+def test_a_line_is_printed_when_none_was_for_a_while(good, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("dragoman.cli.progress.REPORT_INTERVAL", 0.0)
+    (tmp_path / "text").write_text("a b c\n" * 20)
+    command = ("train", "feed-forward", "--text", tmp_path / "text", "--max-updates", 3, "--batch-size", 5)
+    lines = good(*command, "--report-every", 100, "-o", tmp_path / "model").err.splitlines()
+    assert sum(": perplexity by class train" in line and "words/s" in line for line in lines) == 3

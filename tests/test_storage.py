@@ -161,6 +161,9 @@ def test_an_atomic_file_has_default_permissions(tmp_path: Path) -> None:
     with atomic_file(tmp_path / "file") as temporary:
         temporary.write_text("new")
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    with atomic_directory(tmp_path / "model") as directory:
+        write_arrays(directory / "arrays", {"a": np.zeros(2)})
+    assert (tmp_path / "model" / "arrays").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_an_atomic_file_replaces_the_old_one(tmp_path: Path) -> None:
@@ -231,7 +234,7 @@ def test_other_directories_are_never_replaced(tmp_path: Path) -> None:
     make(tmp_path / "both")
     (tmp_path / "both" / "chapter").write_text("a model, and years of work beside it")
     for name in ("thesis", "file", "both"):
-        with pytest.raises(DataError, match=rf"{name}: .* that dragoman did not write"):
+        with pytest.raises(DataError, match=rf"{name}: .*, so it is not replaced by"):
             make(tmp_path / name, replace=True)
     assert (tmp_path / "thesis" / "chapter").read_text() == "years of work"
     assert (tmp_path / "both" / "chapter").exists()
@@ -356,7 +359,7 @@ def test_parent_references_do_not_hide_existing_files(tmp_path: Path) -> None:
         tmp_path / "nowhere" / ".." / "precious.txt",
         tmp_path / "no" / "where" / ".." / ".." / "precious.txt",
     ):
-        with pytest.raises(DataError, match="did not write"), atomic_directory(refused):
+        with pytest.raises(DataError, match="so it is not replaced by"), atomic_directory(refused):
             pass
     assert precious.read_text() == "all I have\n" and not (tmp_path / "nowhere").exists()
     with atomic_directory(tmp_path / "nowhere" / ".." / "fresh") as directory:

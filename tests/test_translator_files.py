@@ -171,7 +171,7 @@ def test_a_training_replaces_a_translator_with_force(saved: Path) -> None:
 
 def test_notes_beside_a_translator_are_not_lost(saved: Path) -> None:
     (saved / "source-notes.txt").write_text("years of work")
-    with pytest.raises(DataError, match=r"that dragoman did not write"):
+    with pytest.raises(DataError, match=r"contains other files"):
         untrained().save(saved, replace=True)
     assert (saved / "source-notes.txt").read_text() == "years of work"
 

@@ -124,24 +124,18 @@ def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, P
     if drops_everything(report) or "same-text" in kinds:
         return
     is_stdin = "-" in (*files.train, *files.dev)
+    has_pairs = len(files.train) == 2
+    names, fields = (["src", "tgt"], ["src-field", "tgt-field"]) if has_pairs else (["text"], ["field"])
+    given = [
+        *((name, written.get(file, file)) for name, file in zip(names, files.train, strict=True)),
+        *((f"dev-{name}", written.get(file, file)) for name, file in zip(names, files.dev, strict=False)),
+        *((name, field) for name, field in zip(fields, files.fields, strict=False) if field is not None),
+    ]
+    options = [word for name, value in given for word in (f"--{name}", value)]
     if not written and report.fixable and not is_stdin and "line-counts" not in kinds:
-        names = ["text"] if len(files.train) == 1 else ["src", "tgt"]
-        fields = ["field"] if len(files.train) == 1 else ["src-field", "tgt-field"]
-        given = [
-            *zip(names, files.train, strict=True),
-            *zip((f"dev-{name}" for name in names), files.dev, strict=False),
-        ]
-        given += [(name, field) for name, field in zip(fields, files.fields, strict=False) if field is not None]
-        suggest_command(
-            "doctor", *(word for name, value in given for word in (f"--{name}", value)), "--fix", "-o", "cleaned"
-        )
+        suggest_command("doctor", *options, "--fix", "-o", "cleaned")
         return
     errors = [finding for finding in report.findings if finding.info.severity == "error"]
     remaining = [finding for finding in errors if not written or finding.info.fix == LEAVE]
-    last = len(files.train) - 1
-    if (written or not is_stdin) and not remaining and report.files[last].tokens > 0:
-        text = files.train[last]
-        dev = ["--dev-text", str(written.get(files.dev[-1], files.dev[-1]))] if files.dev else []
-        suggest_command(
-            "train", "ngram", "--text", written.get(text, text), *dev, "-o", "model", field=files.fields[last]
-        )
+    if (written or not is_stdin) and not remaining and report.files[len(files.train) - 1].tokens > 0:
+        suggest_command("train", "translator" if has_pairs else "ngram", *options, "-o", "model")

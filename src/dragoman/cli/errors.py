@@ -19,6 +19,9 @@ OUT_OF_MEMORY = ("can't allocate memory", "Storage size calculation overflowed")
 
 # Advice for common mistakes: end of the command's path, part of typer's message, advice.
 ADVICE = [
+    ("train", "'lstm'", "train it with: dragoman train recurrent --cell lstm"),
+    ("train", "'gru'", "train it with: dragoman train recurrent --cell gru"),
+    ("train", "'rnn'", "train it with: dragoman train recurrent --cell rnn"),
     ("train", "", "name the kind of model first, such as: dragoman train ngram --text FILE -o DIR"),
     ("next", "extra argument", 'put the prefix in quotes, such as: dragoman next DIR "the cat"'),
     ("saliency", "extra argument", 'put the sentence in quotes, such as: dragoman inspect saliency DIR "she sees him"'),

@@ -84,9 +84,11 @@ def fit_with_progress(
     best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""
     end = f"{progress.update:,} updates ({result.stop_reason}){best}"
     if result.already_finished:
-        info(f"{output}: already finished, after {end}; --force trains it again")
+        info(f"{output}: already finished, after {end}; a higher limit continues it, --force starts again")
         return result
     info(f"finished after {end}")
+    if progress.best_dev_loss is not None and progress.best_update == progress.update:
+        info("the dev loss was still improving; train longer with --minutes or --max-epochs")
     if training.average and not progress.averaged_steps:
         warn("training ended before parameters were averaged; set --max-epochs, or raise --average")
     return result

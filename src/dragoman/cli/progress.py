@@ -43,11 +43,11 @@ class TrainingProgress:
     def __init__(self, print_line: Callable[[str], None], token_name: str, bar: Progress | None = None):
         self.print_line, self.token_name, self.bar = print_line, token_name, bar
         self.task = None if bar is None else bar.add_task("", total=1.0)
-        self.last_line = monotonic()
         self._reset()
 
     def _reset(self, *, has_auxiliary_loss: bool = False) -> None:
-        self.has_auxiliary_loss, self.predictions, self.start_time = has_auxiliary_loss, 0, monotonic()
+        self.has_auxiliary_loss, self.predictions = has_auxiliary_loss, 0  # predictions since the last line
+        self.start_time = self.last_line = monotonic()
         self.first_fraction: float | None = None  # of the run that was done at the start or resumption
 
     def __call__(self, event: TrainingStarted | StepReport) -> None:
@@ -61,14 +61,13 @@ class TrainingProgress:
         self.predictions += event.predictions
         if self.bar is not None and self.task is not None:
             self.bar.update(self.task, completed=event.fraction_done, description=self._describe(event))
-        is_due = event.train_loss is not None and monotonic() - self.last_line > REPORT_INTERVAL
-        if event.evaluated or event.rolled_back or is_due:
+        if event.evaluated or event.rolled_back or monotonic() - self.last_line > REPORT_INTERVAL:
             self.print_line(format_step(event, self.speed, self.token_name, has_auxiliary_loss=self.has_auxiliary_loss))
-            self.last_line = monotonic()
+            self.predictions, self.last_line = 0, monotonic()
 
     @property
     def speed(self) -> str:
-        return f"{self.predictions / max(monotonic() - self.start_time, 1e-9):,.0f} {self.token_name}s/s"
+        return f"{self.predictions / max(monotonic() - self.last_line, 1e-9):,.0f} {self.token_name}s/s"
 
     def _describe(self, step: StepReport) -> str:
         """Return the text beside the bar, with the time to the end at the current speed."""
@@ -97,11 +96,12 @@ def format_step(step: StepReport, speed: str, token_name: str, *, has_auxiliary_
     """
     progress = step.progress
     perplexities, losses = [], []
-    if step.train_loss is not None and math.isfinite(step.train_loss):
+    train_loss = step.loss if step.train_loss is None else step.train_loss
+    if math.isfinite(train_loss):
         if has_auxiliary_loss:
-            losses.append(f"train loss {step.train_loss:.3f} (with auxiliary losses)")
+            losses.append(f"train loss {train_loss:.3f} (with auxiliary losses)")
         else:
-            perplexities.append(f"train {format_perplexity(step.train_loss)}")
+            perplexities.append(f"train {format_perplexity(train_loss)}")
     if step.dev_loss is not None:
         best = " (best)" if progress.best_update == progress.update else ""
         perplexities.append(f"dev {format_perplexity(step.dev_loss)}{best}")

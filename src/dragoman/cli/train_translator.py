@@ -166,8 +166,6 @@ def train_translator(
         pairs = add_alignments(pairs, translator, lines, texts.alignments)
     name = token_name(translator.target.segmenter)
     result = fit_with_progress(translator, pairs, dev, training_config, output, force=force, token_name=name)
-    if dev is not None and not result.already_finished and result.progress.best_update == result.progress.update:
-        info("the dev loss was still improving; train longer with --minutes or --max-epochs")
     trained = model_directories(output, translator)
     if dev_lines is not None:
         _report_dev_scores(trained, dev_lines, skip_scored=result.already_finished)

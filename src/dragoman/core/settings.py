@@ -217,6 +217,8 @@ def _error_message(
 
 REQUIREMENTS = {
     "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",

@@ -92,6 +92,8 @@ def atomic_directory(path: Path, *, replace: bool = False, kind: DirectoryKind =
             yield temporary
             temporary.chmod(0o777 & ~_umask())
             for file in temporary.rglob("*"):
+                if file.is_file():
+                    file.chmod(0o666 & ~_umask())  # safetensors writes files that only their owner can read
                 _sync(file)
             _move_into_place(temporary, path)
             _sync(path.parent)
@@ -126,8 +128,8 @@ def check_output_directory(path: Path, *, replace: bool, kind: DirectoryKind = M
         for file in path.rglob("*")
     )
     if not written:
-        problem = "contains files" if path.is_dir() else "is a file"
-        raise DataError(f"{path}: {problem} that dragoman did not write; choose another name")
+        problem = "contains other files" if path.is_dir() else "is a file"
+        raise DataError(f"{path}: {problem}, so it is not replaced by {kind.description}; choose another name")
     if not replace:
         raise DataError(f"{path}: already contains {kind.description}; choose another directory or pass --force")
 

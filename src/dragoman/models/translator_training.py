@@ -46,6 +46,9 @@ def check_translator_data(lines: LinePairs, settings: TranslatorConfig, given: C
         raise DataError(f"--{setting.replace('_', '-')} {reason}; remove it")
     if not any(line.strip() for line in lines.target):
         raise DataError(f"{lines.name}: all translations are blank; give a text with translations")
+    if lines.source == lines.target:
+        remedy = "of a .tsv file, choose two columns with --src-field and --tgt-field"
+        raise DataError(f"{lines.name}: source and target are the same text; {remedy}")
     if settings.symmetry and not any(line.strip() for line in lines.source):
         raise DataError(f"{lines.name}: all lines are blank, and --symmetry predicts them; give a text with words")
 
@@ -80,7 +83,7 @@ def describe_data(
     reason = "; --units was chosen for this text" if units_were_chosen else ""
     yield f"{len(pairs):,} pairs, {read:,} and {predicted:,} tokens; vocabularies of {kinds}{reason}"
     if blank := int(((pairs.source.sizes == 1) != (pairs.target.sizes == 1)).sum()):
-        yield f"{blank:,} pairs have one blank side; dragoman doctor lists them, and removes them with --fix"
+        yield f"pairs with one blank side: {blank:,}; dragoman doctor lists them, and removes them with --fix"
     for name, text in (("source", pairs.source), ("target", pairs.target)):
         share = float((text.ids == UNK).mean()) if text.num_words else 0.0
         if share > MANY_UNKNOWN:

@@ -65,8 +65,8 @@ def likelihood_text(result: NamedEvaluation) -> str:
         ("tokens", likelihood.tokens, "words and sentence ends </s>: all predictions"),
         ("unknown words", likelihood.unknown_words, "words outside the vocabulary"),
         ("log-likelihood", likelihood.log_likelihood, "natural log; an unknown word counts as <unk>"),
-        ("log-likelihood unknown", likelihood.log_likelihood_unknown, "of the spellings of unknown words"),
-        ("perplexity", likelihood.perplexity, "per token, with the spellings of unknown words"),
+        ("log-likelihood unknown", likelihood.log_likelihood_unknown, "of unknown words, by the unknown-word model"),
+        ("perplexity", likelihood.perplexity, "per token, with the full cost of unknown words"),
         ("perplexity words", likelihood.perplexity_words, "the same, but per word without </s>"),
         ("perplexity class", likelihood.perplexity_class, "per token, an unknown word counts as <unk>"),
         ("perplexity known", likelihood.perplexity_known, "per token, without unknown words"),
@@ -88,7 +88,7 @@ def likelihood_text(result: NamedEvaluation) -> str:
     per_token = format_cell(-likelihood.log_likelihood / max(1, likelihood.tokens))
     if likelihood.unknown_words:
         per_unknown = format_cell(-likelihood.log_likelihood_unknown / likelihood.unknown_words)
-        unknown = f", and {per_unknown} more for the spelling of each unknown word"
+        unknown = f", and {per_unknown} more for each unknown word"
     else:
         unknown = "; there are no unknown words"
     lines += ["", f"{per_token} nats per token{unknown}"]
@@ -125,7 +125,7 @@ def likelihood_table(results: Sequence[NamedEvaluation]) -> str:
     sizes = f"{first.sentences:,} sentences, {first.words:,} words, {first.tokens:,} tokens"
     parts = [
         format_table(headers, rows),
-        f"{sizes}; perplexity: with spellings of unknown words, per word without </s>, by class, of known words",
+        f"{sizes}; perplexity: with the full cost of unknown words, per word without </s>, by class, of known words",
     ]
     if carrying := [result.name for result in results if result.carries]:
         parts.append(f"the state is kept between sentences by {', '.join(carrying)}")

@@ -7,9 +7,6 @@ from dataclasses import asdict, dataclass, fields, replace
 
 from dragoman.training.config import TrainingConfig
 
-# Names in checkpoints of fields that have another name here.
-SAVED_NAMES = {"evaluations_without_improvement": "stale_evaluations", "stop_reason": "finished"}
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -45,7 +42,7 @@ class Progress:
         if config.max_updates is not None and self.update >= config.max_updates:
             return _count(config.max_updates, "update")
         if config.minutes is not None and self.seconds >= 60 * config.minutes:
-            return f"{config.minutes:g} minutes"
+            return f"{config.minutes:g} minute{'' if config.minutes == 1 else 's'}"
         return ""
 
     def evaluation_due(self, config: TrainingConfig) -> bool:
@@ -88,15 +85,14 @@ class Progress:
         return replace(after, stop_reason=after._patience_exceeded(config))
 
     def to_json(self) -> str:
-        return json.dumps({SAVED_NAMES.get(name, name): value for name, value in asdict(self).items()})
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Progress:
         values = json.loads(text)
-        names = {SAVED_NAMES.get(field.name, field.name): field.name for field in fields(cls)}
-        if values.keys() != names.keys():
+        if values.keys() != {field.name for field in fields(cls)}:
             raise ValueError("progress with other fields")
-        return cls(**{names[name]: value for name, value in values.items()})
+        return cls(**values)
 
 
 def _count(number: int, noun: str) -> str:
