@@ -33,7 +33,7 @@ from dragoman import Corpus, RecurrentModel, TrainingConfig, Vocab
 from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
 from dragoman.training.batch_order import SENTENCES, STREAM
-from dragoman.training.fit import training_mode
+from dragoman.training.fit import on_device
 from dragoman.training.loop import TrainingTask, TrainState, training_steps
 from dragoman.training.objectives import negative_log_likelihood, stateless_objective, stream_objective
 
@@ -87,7 +87,7 @@ def train_ours(size: Size, cell: str, text: Corpus, softmax: str = "full") -> It
     model = RecurrentModel.create(text, **settings, carries=True, softmax=softmax, dropout=0.0)
     config = TrainingConfig(batch_size=size.rows * size.steps, steps=size.steps, clip=1.0, max_epochs=1000)
     task = TrainingTask(text, None, stream_objective(model), config, perf_counter, STREAM)
-    with training_mode(model, "cpu"):
+    with on_device(model, "cpu"):
         yield from (report.predictions for report in training_steps(TrainState.create(model, config), task))
 
 
@@ -97,7 +97,7 @@ def train_on_sentences(batch_size: int, text: Corpus) -> Iterator[int]:
     task = TrainingTask(
         text, None, stateless_objective(model, negative_log_likelihood), config, perf_counter, SENTENCES
     )
-    with training_mode(model, "cpu"):
+    with on_device(model, "cpu"):
         yield from (report.predictions for report in training_steps(TrainState.create(model, config), task))
 
 

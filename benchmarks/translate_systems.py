@@ -20,7 +20,7 @@ from dragoman.data.batches import Batch
 from dragoman.models.configs import TranslatorConfig
 from dragoman.search.beam import beam_search
 from dragoman.training.batch_order import SENTENCES
-from dragoman.training.fit import training_mode
+from dragoman.training.fit import on_device
 from dragoman.training.loop import TrainingTask, TrainState, training_steps
 from dragoman.training.objectives import negative_log_likelihood, stateless_objective
 from plain_translator import PlainTranslator, Sizes
@@ -111,7 +111,7 @@ class OurSystem:
         task = TrainingTask(
             self.pairs, None, stateless_objective(self.model, negative_log_likelihood), CONFIG, perf_counter, SENTENCES
         )
-        with training_mode(self.model, "cpu"):
+        with on_device(self.model, "cpu"):
             yield from (report.predictions for report in training_steps(TrainState.create(self.model, CONFIG), task))
 
     def greedy(self, batch: ParallelCorpus) -> Translations:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 import warnings
@@ -12,6 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dragoman.core.errors import shell_command
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
@@ -41,8 +42,7 @@ def suggest_command(*words: str | Path, field: str | None = None, line: str | No
     is_elsewhere = sys.argv[0].endswith("dragoman") and not shutil.which("dragoman")
     program = os.path.relpath(sys.argv[0]) if is_elsewhere else "dragoman"
     options = [] if field is None else ["--field", field]
-    command = shlex.join([program, *map(str, words), *options])
-    info(f"next: {command}" if line is None else f"next: echo {shlex.quote(line)} | {command}")
+    info(f"next: {shell_command([program, *map(str, words), *options], line)}")
 
 
 def warn_if_mostly_unknown(corpus: Corpus, source: str) -> None:

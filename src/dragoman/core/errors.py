@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gzip
+import shlex
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -73,6 +74,12 @@ def shorten(text: str, length: int = 60, end: str = "…") -> str:
     'a long …'
     """
     return text if len(text) <= length else text[: length - len(end)] + end
+
+
+def shell_command(words: Iterable[str], line: str | None = None) -> str:
+    """Return a command as it is typed into a shell; `line` is its standard input."""
+    command = shlex.join(words)
+    return command if line is None else f"echo {shlex.quote(line)} | {command}"
 
 
 def closest_match(name: str, choices: Iterable[str]) -> str | None:

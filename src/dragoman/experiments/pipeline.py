@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import yaml
 
-from dragoman.core.errors import DataError, is_installed
+from dragoman.core.errors import DataError, is_installed, shell_command
 from dragoman.core.settings import config_differences
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.experiments.trainer import SILENT, Callbacks, ModelT, ModelTrainer, Recipe, TextT, TrainingContext
@@ -80,8 +79,7 @@ class SuggestedCommand(NamedTuple):
     @property
     def text(self) -> str:
         """The command as it is typed into a shell."""
-        command = shlex.join(["dragoman", *self.words])
-        return command if self.line is None else f"echo {shlex.quote(self.line)} | {command}"
+        return shell_command(["dragoman", *self.words], self.line)
 
 
 def commands_part(commands: Sequence[SuggestedCommand]) -> Preformatted:
