@@ -19,7 +19,6 @@ from time import perf_counter
 
 import numpy as np
 
-from common import processor, write_json
 from dragoman.align.aligner import Aligner
 from dragoman.align.em import SCHEDULES
 from dragoman.align.symmetrization import SYMMETRIZATIONS
@@ -28,6 +27,7 @@ from dragoman.evaluation.alignment import count_all_links, read_gold_alignments
 from dragoman.lab.corpus_files import write_lab_corpus
 from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
+from texts_and_results import processor, write_json
 
 WARM_UP_PAIRS = np.arange(10)
 

@@ -14,11 +14,11 @@ import statistics
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from common import processor, write_json
 from dragoman import load
 from dragoman.evaluation.translator import ReferenceData, evaluate_translator
 from dragoman.models.translation import BaseTranslator
 from dragoman.report.tables import format_table
+from texts_and_results import processor, write_json
 
 BEAM_SIZES = (1, 2, 5, 10, 30, 100)
 LENGTH_HANDLINGS = ("none", "norm", "prior", "penalty:0.5", "penalty:1")

@@ -13,7 +13,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from common import processor, write_json
 from dragoman import Translator, fit
 from dragoman.evaluation.translation_metrics import score_translations
 from dragoman.models.configs import size_preset
@@ -21,6 +20,7 @@ from dragoman.report.tables import format_table
 from dragoman.training.config import TRANSLATOR
 from dragoman.training.fit import TrainingStarted
 from dragoman.training.loop import StepReport
+from texts_and_results import processor, write_json
 from variants import parse_settings, read_data
 
 # JoeyNMT 2.3 on Multi30k de-en: greedy dev BLEU after epochs of 5.7 minutes on two cores of another machine.

@@ -16,10 +16,10 @@ import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from common import TextSplits, perplexity, processor, write_json
 from dragoman import ClassNgramModel, Corpus, Mixture, NgramModel
 from dragoman.data.brown import brown_clusters
 from dragoman.report.tables import format_table
+from texts_and_results import TextSplits, perplexity, processor, write_json
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from common import processor, write_json
 from dragoman import Corpus, FeedForwardModel, LogLinearModel, NgramModel, TrainingConfig, fit
 from dragoman.cli.progress import training_progress
 from dragoman.evaluation.likelihood import likelihood
@@ -28,6 +27,7 @@ from dragoman.lab.minimal_pairs import MinimalPair, sample_minimal_pairs
 from dragoman.models.language_model import LanguageModel
 from dragoman.report.tables import format_table
 from dragoman.training.config import FEED_FORWARD, LOG_LINEAR
+from texts_and_results import processor, write_json
 
 CONTEXT = 4  # words that the models see
 WORD_PAIRS = "word1+word2,word1+word3,word1+word4,word2+word3,word2+word4,word3+word4"

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
-from common import write_json
 from dragoman.doctor.examination import DoctorInput, DoctorReport, examine
 from dragoman.doctor.findings import Finding
 from dragoman.report.tables import format_table
+from texts_and_results import write_json
 
 RUNS = 10  # runs of shifted lines
 RUN_LINES = (10, 60)  # range of their lengths

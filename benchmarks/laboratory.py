@@ -26,7 +26,6 @@ from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 
-from common import write_json
 from dragoman import Corpus, NgramModel
 from dragoman.evaluation.floor import FloorGap, LanguageModelEvaluation, TrueLogProbs, evaluate_language_model
 from dragoman.evaluation.lab_reference import lab_true_log_probs
@@ -37,6 +36,7 @@ from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.report.charts import Proportion, draw_accuracy_by_distance, draw_curves_by_size
 from dragoman.report.language_models import floor_table
 from dragoman.report.tables import format_table, format_with_error
+from texts_and_results import write_json
 
 ORDERS = range(1, 8)
 DEFAULT_ORDER = 5  # for tables with one order

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from common import TextSplits, perplexity, processor, write_json
 from dragoman import CacheModel, Mixture, NgramModel
 from dragoman.models.language_model import LanguageModel
 from dragoman.report.tables import format_table
+from texts_and_results import TextSplits, perplexity, processor, write_json
 
 PUBLISHED = 125.7  # test perplexity of a Kneser-Ney 5-gram model with a cache
 

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dragoman
-from common import processor, write_json
 from dragoman import CacheModel, ClassNgramModel, Corpus, NgramModel
 from dragoman.combine.buckets import NO_BUCKETS, make_bucketing
 from dragoman.combine.mixture import fit_bucket_weights, fit_mixture_weights, mix_log_probs
@@ -31,6 +30,7 @@ from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.likelihood import token_log_probs
 from dragoman.models.language_model import LanguageModel, check_compatible
 from dragoman.report.tables import format_table
+from texts_and_results import processor, write_json
 
 CLASSES = 200
 BUCKETINGS = (

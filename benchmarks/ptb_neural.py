@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from common import TextSplits, perplexity, processor, write_json
 from dragoman import (
     CacheModel,
     ClassNgramModel,
@@ -38,6 +37,7 @@ from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.models.language_model import LanguageModel
 from dragoman.report.tables import format_table
 from dragoman.training.config import FEED_FORWARD, LOG_LINEAR, RECURRENT
+from texts_and_results import TextSplits, perplexity, processor, write_json
 
 MORE_FEATURES = "5-gram,word2,word3,word1+word3,word2+word3,class1,class1+class2,class1+class2+class3,suffix1"
 CLASSES = 200

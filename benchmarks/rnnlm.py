@@ -28,7 +28,6 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from common import processor, write_json
 from dragoman import Corpus, RecurrentModel, TrainingConfig, Vocab
 from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
@@ -36,6 +35,7 @@ from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.fit import on_device
 from dragoman.training.loop import TrainingTask, TrainState, training_steps
 from dragoman.training.objectives import negative_log_likelihood, stateless_objective, stream_objective
+from texts_and_results import processor, write_json
 
 VOCABULARY = 10_000  # words
 SENTENCE_LENGTH = 20  # of the random text

@@ -31,8 +31,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from common import processor
 from dragoman.report.tables import format_table
+from texts_and_results import processor
 
 SERVE = "from dragoman.cli.main import main; main()"
 TIMEOUT = 120  # seconds for a response

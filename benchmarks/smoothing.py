@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from common import TextSplits, write_json
 from dragoman import CacheModel, Mixture, NgramModel
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.likelihood import likelihood
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.smoothing import SMOOTHINGS
 from dragoman.report.tables import format_table
+from texts_and_results import TextSplits, write_json
 
 RENAMED_UNK = b"UNKNOWN"
 

@@ -16,13 +16,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from common import processor, write_json
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import UnknownReplacer
 from dragoman.combine.ensemble import Ensemble
 from dragoman.evaluation.translation_metrics import score_translations
 from dragoman.models.translation import BaseTranslator
 from dragoman.report.tables import format_table
+from texts_and_results import processor, write_json
 from variants import Data, encode_words, parse_settings, read_data, train
 
 PENALTIES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)

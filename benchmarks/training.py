@@ -18,13 +18,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from common import processor, write_json
 from dragoman import Corpus, FeedForwardModel, fit
 from dragoman.evaluation.floor import Floor
 from dragoman.evaluation.lab_reference import lab_true_log_probs
 from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
 from dragoman.training.loop import DivergedError
+from texts_and_results import processor, write_json
 
 MODEL: dict[str, Any] = {"order": 5, "embedding": 64, "hidden": (128,), "dropout": 0.2}
 TRAINING: dict[str, Any] = {"optimizer": "adam", "learning_rate": 0.003, "batch_size": 500}

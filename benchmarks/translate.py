@@ -35,11 +35,11 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from common import processor, write_json
 from dragoman import ParallelCorpus
 from dragoman.evaluation.translation_metrics import score_translations
 from dragoman.report.tables import format_table
 from plain_translator import Sizes, batches_by_length
+from texts_and_results import processor, write_json
 from translate_systems import (
     BATCH_SIZE,
     MatrixProducts,

@@ -24,7 +24,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from common import processor, write_json
 from dragoman import Corpus, Translator, fit
 from dragoman.align.aligner import Aligner
 from dragoman.data.alignments import WordAlignments, word_links_to_tokens
@@ -36,6 +35,7 @@ from dragoman.models.configs import size_preset
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.report.tables import format_table
 from dragoman.training.config import TRANSLATOR
+from texts_and_results import processor, write_json
 
 COVERAGE_PENALTY = "coverage_penalty"  # a setting of the search, not of the model
 TRUE_ALIGNMENT = "true_alignment"  # whether the attention is supervised by the true alignment

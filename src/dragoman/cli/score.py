@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dragoman.data.corpus import Corpus
+    from dragoman.data.tokenizer import LinePairs
     from dragoman.models.language_model import LanguageModel
     from dragoman.report.language_models import ModelInputs
 
@@ -68,7 +69,7 @@ def score(
 ) -> None:
     """Print the log-probability of each line of a text.
 
-    Log-probabilities include the spelling of unknown words; -inf is probability 0. Prints one line for each input line,
+    Log-probabilities include the full cost of unknown words; -inf is probability 0. Prints one line for each input line,
     also for empty ones. With --words, prints rows `word TAB log-probability` for each word and </s>, and an empty line
     between sentences.
 
@@ -88,7 +89,6 @@ def score(
     """
     from dragoman.data.tokenizer import read_pairs
     from dragoman.evaluation.surprisal import surprisal_table
-    from dragoman.models.loading import load_translator
     from dragoman.report.language_models import sentence_columns, sentence_scores, word_scores
     from dragoman.report.surprisal import draw_surprisals, surprisal_grid, surprisal_tsv
 
@@ -101,12 +101,8 @@ def score(
         corpora = options.encode_for_models(list(loaded.items()), text, field)
         inputs: ModelInputs = dict(zip(loaded, zip(loaded.values(), corpora, strict=True), strict=True))
     else:
-        translators = {str(path): load_translator(path) for path in models}
         lines = read_pairs(score_options.src, text, score_options.src_field, field)
-        inputs = {
-            name: (model.condition_on(lines.source), model.target.encode(lines.target))
-            for name, model in translators.items()
-        }
+        inputs = {str(path): _condition_on_source(path, lines) for path in models}
     if score_options.picture is not None:
         named = dict(zip(options.short_names(list(inputs)), inputs.values(), strict=True))
         draw_surprisals(surprisal_table(named), score_options.picture, title="Surprisal: -log2 P(word | words before)")
@@ -123,6 +119,14 @@ def score(
         Console(width=MAX_WIDTH).print(surprisal_grid(surprisal_table(inputs)))  # words and names are not truncated
     else:
         print(surprisal_tsv(surprisal_table(inputs)))
+
+
+def _condition_on_source(path: Path, lines: LinePairs) -> tuple[LanguageModel, Corpus]:
+    """Return a translator as a language model for these source lines, and the target lines in its tokens."""
+    from dragoman.models.loading import load_translator
+
+    model = load_translator(path)
+    return model.condition_on(lines.source), model.target.encode(lines.target)
 
 
 def _load(path: Path, *, raw: bool) -> LanguageModel:

@@ -1,4 +1,4 @@
-"""Helpers that several benchmarks share."""
+"""Texts split into train, dev and test, and results as JSON: what several benchmarks share."""
 
 from __future__ import annotations
 
