@@ -185,10 +185,10 @@ def single_row(layer: RecurrentLayer, x: Tensor, length: int, reverse: bool) -> 
 
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("padding", [0.0, 1e3])
-def test_padded_rows_equal_single_rows(cell: str, reverse: bool, padding: float) -> None:
-    """Values and gradients, for any values in the padding."""
-    layer, lengths = create_layer(cell), torch.tensor(LENGTHS)
+@pytest.mark.parametrize(("row_lengths", "padding"), [(LENGTHS, 0.0), (LENGTHS, 1e3), ((4, 7, 7, 4, 7), 1e3)])
+def test_padded_rows_equal_single_rows(cell: str, reverse: bool, row_lengths: tuple[int, ...], padding: float) -> None:
+    """Values and gradients, for any values in the padding, with many and with few different lengths."""
+    layer, lengths = create_layer(cell), torch.tensor(row_lengths)
     steps, rows = int(lengths.max()), len(lengths)
     mask = torch.arange(steps)[:, None] < lengths
     x = random(steps, rows, INPUTS, seed=5).masked_fill(~mask[..., None], padding).requires_grad_()
@@ -197,7 +197,7 @@ def test_padded_rows_equal_single_rows(cell: str, reverse: bool, padding: float)
     assert not h[~mask].any()
     loss = (h * weights).sum() + sum((part * weights[0]).sum() for part in last)
     expected_loss = torch.zeros((), dtype=torch.float64)
-    for row, length in enumerate(LENGTHS):
+    for row, length in enumerate(row_lengths):
         expected, state = single_row(layer, x[:, row], length, reverse)
         torch.testing.assert_close(h[:length, row], expected, rtol=1e-12, atol=1e-13)
         expected_loss = expected_loss + (expected * weights[:length, row]).sum()

@@ -18,11 +18,11 @@ from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel, SourceConditionedLM
 from dragoman.models.loading import MODEL_CLASSES
 from dragoman.models.translator import Translator
-from zoo import HELD_OUT, LANGUAGE, SORTS_OF_TRANSLATORS, read_by, translator
+from zoo import HELD_OUT, LANGUAGE, TRANSLATORS, read_by, translator
 
 SOURCE = "the dog sees a cat ."
 
-every_translator = pytest.mark.parametrize("name", SORTS_OF_TRANSLATORS)
+every_translator = pytest.mark.parametrize("name", TRANSLATORS)
 
 
 def pair(name: str, sentence: str = SOURCE) -> tuple[Any, LanguageModel]:

@@ -141,16 +141,6 @@ def test_the_error_agrees_with_the_spread_over_many_texts() -> None:
 # -- the lab --------------------------------------------------------------------------------------------------------
 
 
-# One model of each kind, with the smoothings that estimate most differently.
-KINDS = (
-    *("maximum-likelihood, order 5", "interpolated-fitted, order 5", "katz, order 5", "modified-kneser-ney, order 5"),
-    *("stupid-backoff, order 5", "whole-prefix, order 2", "witten-bell, order 1", "with a gap", "pruned by entropy"),
-    *("quantised", "unknown words spelled out", "with a closed vocabulary", "classes", "from an ARPA file", "cache"),
-    *("feed-forward, softmax by classes", "log-linear, every sort of feature", "recurrent, LSTM, carries"),
-    *("mixture", "mixture by everything"),
-)
-
-
 class Drawn:
     """Training and test text of the lab, with the true log-probabilities of the test text."""
 
@@ -181,7 +171,7 @@ def drawn_with_few_words(language: str) -> Drawn:
 
 
 @pytest.mark.parametrize(("sample", "language"), [(drawn, "en"), (drawn_with_few_words, "de")])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", MODELS)
 def test_no_model_is_below_the_floor(name: str, sample: Callable[[str], Drawn], language: str) -> None:
     text = sample(language)
     result = evaluate_language_model(MODELS[name](text.text), text.test, text.true_log_probs)

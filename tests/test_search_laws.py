@@ -38,7 +38,6 @@ CUTS: list[dict[str, Any]] = [
 
 several_sorts = pytest.mark.parametrize("scorer", SORTS, indirect=True)
 several_cuts = pytest.mark.parametrize("cut", CUTS, ids=str)
-warped_sorts = pytest.mark.parametrize("scorer", ["maximum-likelihood, order 2", "mixture"], indirect=True)
 
 
 @pytest.fixture
@@ -241,7 +240,7 @@ def test_rows_are_warped_independently(cut: dict[str, Any]) -> None:
     assert torch.equal(several, original)  # the model's distribution is unchanged
 
 
-@warped_sorts
+@several_sorts
 @several_cuts
 def test_frequencies_match_the_warped_probabilities(scorer: LanguageModel, cut: dict[str, Any]) -> None:
     drawn = sample(scorer, 2000, seed=11, batch_size=1000, max_words=2, **cut)
@@ -253,7 +252,7 @@ def test_frequencies_match_the_warped_probabilities(scorer: LanguageModel, cut: 
         assert not too_far((seconds, np.array(warp_by_definition(next_probs(scorer, (most,)), **cut))))
 
 
-@warped_sorts
+@several_sorts
 @several_cuts
 def test_score_is_the_log_prob_by_the_warped_distribution(scorer: LanguageModel, cut: dict[str, Any]) -> None:
     """So nothing that was cut off is ever drawn: its logarithm would be infinite."""
@@ -283,7 +282,7 @@ def test_top_k_of_the_whole_vocabulary_changes_nothing(scorer: LanguageModel) ->
     )
 
 
-@warped_sorts
+@several_sorts
 @several_cuts
 def test_warped_samples_depend_only_on_their_number_and_the_seed(scorer: LanguageModel, cut: dict[str, Any]) -> None:
     many = sample(scorer, 12, seed=15, max_words=10, **cut)
@@ -399,10 +398,9 @@ PRIOR = LengthPrior.estimate([1, 2, 2, 3, 4, 4], [2, 2, 3, 4, 4, 6])
 HANDLINGS: list[LengthHandling] = [NoLengthHandling(), LengthNormalization(), WordPenalty(0.7), WordPenalty(-0.7)]
 BEAM_SORTS = [*SORTS, "recurrent, LSTM", "feed-forward"]
 
-# One model with every length handling and the others with one; the prior needs a source.
+# Every scorer with every length handling; the prior needs a source.
 CASES = [
-    *((SORTS[0], handling) for handling in HANDLINGS),
-    *((name, HANDLINGS[1]) for name in BEAM_SORTS[1:]),
+    *((name, handling) for name in BEAM_SORTS for handling in HANDLINGS),
     *(("toy translator", handling) for handling in (*HANDLINGS, PRIOR)),
 ]
 every_case = pytest.mark.parametrize(("name", "length"), CASES, ids=lambda part: getattr(part, "name", part))

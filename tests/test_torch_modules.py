@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from dragoman import Corpus, FeedForwardModel, LogLinearModel, ParallelCorpus, RecurrentModel, Translator
+from dragoman import Corpus, FeedForwardModel, LogLinearModel, ParallelCorpus, RecurrentModel, Translator, fit
+from dragoman.core.errors import DataError
 from dragoman.core.scorer import fold
 from dragoman.data.batches import Batch
 from module_outputs import log_probs
@@ -62,6 +64,24 @@ def test_an_ordinary_training_loop(kind: str) -> None:
     before = float(log_probs(model, data).mean())
     train(model, data, torch.optim.AdamW(model.parameters(), 0.02))
     assert float(log_probs(model, data).mean()) > before + 0.2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_is_an_equal_model_with_its_own_parameters(kind: str) -> None:
+    model, data = create(kind)
+    copied = deepcopy(model)
+    assert torch.equal(log_probs(copied, data), log_probs(model, data))
+    train(copied, data, torch.optim.AdamW(copied.parameters(), 0.02))
+    assert not torch.equal(log_probs(copied, data), log_probs(model, data))
+
+
+@pytest.mark.parametrize(
+    ("kind", "needed"), [("recurrent", "a text in one language"), ("translator", "sentence pairs")]
+)
+def test_the_wrong_kind_of_data_is_refused(kind: str, needed: str) -> None:
+    model, data = create(kind)
+    with pytest.raises(DataError, match=f"is trained on {needed}, not on a"):
+        fit(model, PAIRS if data is CORPUS else CORPUS, max_epochs=1)
 
 
 @pytest.fixture

@@ -18,14 +18,14 @@ from dragoman.data.scanner import split_words
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.translation import SENTENCE_END_MARKS, SegmentedLine, Translation, split_tokens
 from dragoman.models.translator import Translator
-from zoo import SORTS_OF_TRANSLATORS, model, read_by, translator
+from zoo import TRANSLATORS, model, read_by, translator
 
 RAW = ["The dog, which sees.", "A cat hears!", "Does it?", "The dog sees a cat.", "Yes, yes."] * 4
 CAPITALS = [line.upper() for line in RAW]
 SENTENCES = ["the dog sees a cat .", "", "the old unicorn hears the bird !", "yes"]
 ATTENTION = "bidirectional, perceptron"
 
-every_translator = pytest.mark.parametrize("name", SORTS_OF_TRANSLATORS)
+every_translator = pytest.mark.parametrize("name", TRANSLATORS)
 every_segmenter = pytest.mark.parametrize("kind", ["word", "char", "subword:60"])
 
 

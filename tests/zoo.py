@@ -372,17 +372,8 @@ def _conditioned(name: str, text: Text) -> LanguageModel:
     return conditioned
 
 
-# One translator of each sort: without attention, with all priors, of trees, and made of several models.
-SORTS_OF_TRANSLATORS = (
-    "reverse, two LSTMs, copied",
-    "bidirectional, perceptron, all priors",
-    "bidirectional, perceptron, lexicon, by a shortlist",
-    "tree-LSTM, perceptron",
-    "ensemble of translators",
-    "translator with a language model",
-)
 GIVEN: dict[str, Callable[[Text], LanguageModel]] = {
-    f"given a source: {name}": partial(_conditioned, name) for name in SORTS_OF_TRANSLATORS
+    f"given a source: {name}": partial(_conditioned, name) for name in TRANSLATORS
 }  # language models that cannot be saved
 
 

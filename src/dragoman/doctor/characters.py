@@ -119,8 +119,10 @@ def fix_line(line: str) -> str:
     """
     if not _SUSPICIOUS.search(line) and (line.isascii() or unicodedata.is_normalized("NFC", line)):
         return line
-    while (better := _fix_once(line)) != line:  # one step may enable another
-        line = better
+    for _ in range(len(line) + 1):  # one step may enable another
+        previous, line = line, _fix_once(line)
+        if line == previous:
+            break
     return line
 
 

@@ -78,10 +78,13 @@ def correlated_cells(activations: Activations, feature: str, limit: int) -> list
 
     The feature is `position` (the position in the sentence) or a word: whether it has been read.
     """
-    values = np.zeros(0)  # of the feature after each word
-    for words in activations.words:
-        has_read = np.maximum.accumulate(np.array([word == feature for word in words], np.float64))
-        values = np.concatenate([values, np.arange(len(words)) if feature == POSITION else has_read])
+    features = [
+        np.arange(len(words))
+        if feature == POSITION
+        else np.maximum.accumulate(np.array([word == feature for word in words], np.float64))
+        for words in activations.words
+    ]
+    values = np.concatenate([np.zeros(0), *features])  # of the feature after each word
     if not len(values) or values.std() == 0:
         why = "all sentences have one word" if feature == POSITION else "it is never read, or always"
         raise DataError(f"no cell can correlate with {feature!r} in this text: {why}; use more text, or another word")

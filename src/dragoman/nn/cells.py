@@ -9,7 +9,6 @@ in training. The matrices of a cell's transforms (its gates) are stacked in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -27,7 +26,7 @@ class Cell(NamedTuple):
     gates: tuple[str, ...]  # its affine transforms, by the tutorial's letters
     state: tuple[str, ...]  # the vectors of its state; the first, h, is the output
     products: tuple[int, ...]  # gates computed by each product with W_h
-    initial_biases: Mapping[str, float] = MappingProxyType({})  # of gates, where they are not 0
+    initial_biases: Mapping[str, float] = {}  # of gates, where they are not 0
 
 
 def elman(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -208,7 +207,7 @@ class TreeCell(NamedTuple):
     gates: tuple[str, ...]  # affine transforms of an inner node
     leaf_gates: int  # the first of them that a leaf has as well
     state: tuple[str, ...]  # the vectors of the state; the first, h, is the output
-    initial_biases: Mapping[str, float] = MappingProxyType({})  # of gates, where they are not 0
+    initial_biases: Mapping[str, float] = {}  # of gates, where they are not 0
 
 
 class EncodedTrees(NamedTuple):

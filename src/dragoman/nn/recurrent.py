@@ -15,6 +15,7 @@ from dragoman.nn.layers import Dropout, TypedModuleList, empty_linear, reset_gat
 from dragoman.nn.step_products import STEPWISE_PRODUCTS, StepProducts
 
 FUSED = ("lstm", "rnn")  # cells whose equations are those of torch.lstm and torch.rnn_tanh
+MIN_STEPS_AT_ONCE = 2  # mean number of steps with the same rows, below which rows are read as a packed sequence
 STATE = "state"  # the name of the recurrent products of a step
 
 
@@ -73,10 +74,10 @@ class RecurrentLayer(nn.Module):
 
         # x: (steps, rows, inputs) -> h of all steps (steps, rows, H), state after the last step
         """
-        W_h = self.weight_dropout(self.recurrent.weight, generator)
-        if self.cell_name in FUSED:
-            return self._fused(x, state, W_h)
-        return self.fold(x, state, W_h)
+        return self._read(x, state, self.weight_dropout(self.recurrent.weight, generator))
+
+    def _read(self, x: Tensor, state: CellState, W_h: Tensor) -> tuple[Tensor, CellState]:
+        return self._fused(x, state, W_h) if self.cell_name in FUSED else self.fold(x, state, W_h)
 
     def fold(self, x: Tensor, state: CellState, W_h: Tensor | None = None) -> tuple[Tensor, CellState]:
         """Read rows of equal length step by step: the definition of `forward`."""
@@ -88,34 +89,43 @@ class RecurrentLayer(nn.Module):
         return torch.stack(h), state
 
     def forward_packed(self, x: Tensor, batch_sizes: Tensor, state: CellState) -> tuple[Tensor, CellState]:
-        """Read rows of different lengths, given in the order of a `PackedOrder`.
+        """Read rows of different lengths, given in the order of a `PackedOrder`, without weight dropout.
 
-        Steps with the same rows are read at once, so that fused kernels, which need rows of equal length, can be used.
+        Steps with the same rows are read at once, because torch's fastest kernels need rows of equal length. Where the
+        rows change at almost every step, its kernel for packed sequences is faster.
 
         # x: (tokens, inputs) -> h (tokens, H), state of each row after its last token
         """
+        W_h = self.recurrent.weight
+        sizes, steps = torch.unique_consecutive(batch_sizes, return_counts=True)
+        if self.cell_name in FUSED and len(batch_sizes) < MIN_STEPS_AT_ONCE * len(sizes):
+            return self._fused(x, state, W_h, batch_sizes)
         outputs: list[Tensor] = []
         ended: list[CellState] = []  # states of rows that have ended, the shortest rows first
-        sizes, steps = torch.unique_consecutive(batch_sizes, return_counts=True)
         for rows, tokens in zip(sizes.tolist(), x.split((sizes * steps).tolist()), strict=True):
             if rows < len(state[0]):
                 ended.append(tuple(part[rows:] for part in state))
                 state = tuple(part[:rows] for part in state)
-            h, state = self(tokens.unflatten(0, (-1, rows)), state)
+            h, state = self._read(tokens.unflatten(0, (-1, rows)), state, W_h)
             outputs.append(h.flatten(0, 1))
         parts = zip(state, *reversed(ended), strict=True)
         return torch.cat(outputs), tuple(torch.cat(rows) for rows in parts)
 
-    def _fused(self, x: Tensor, state: CellState, W_h: Tensor) -> tuple[Tensor, CellState]:
+    def _fused(
+        self, x: Tensor, state: CellState, W_h: Tensor, batch_sizes: Tensor | None = None
+    ) -> tuple[Tensor, CellState]:
         """Run torch's kernel, whose equations are those of the cell, in the precision of the weights."""
         W_x, b = self.input.weight, self.input.bias
         weights = [W_x, W_h, b, torch.zeros_like(b)]  # torch adds a second bias
-        options = (weights, True, 1, 0.0, torch.is_grad_enabled(), False, False)  # has biases, one layer, no dropout
+        options = (weights, True, 1, 0.0, torch.is_grad_enabled(), False)  # has biases, one layer, no dropout
         first = tuple(part[None].to(W_x.dtype).contiguous() for part in state)  # CUDA requires contiguous states
         hidden = first if self.cell_name == "lstm" else first[0]
         kernel: Callable[..., tuple[Tensor, ...]] = torch.lstm if self.cell_name == "lstm" else torch.rnn_tanh
         with torch.autocast(x.device.type, enabled=False):
-            h, *last = kernel(x.to(W_x.dtype), hidden, *options)
+            if batch_sizes is None:
+                h, *last = kernel(x.to(W_x.dtype), hidden, *options, False)
+            else:
+                h, *last = kernel(x.to(W_x.dtype), batch_sizes, hidden, *options)
         return h, tuple(part[0] for part in last)
 
     def extra_repr(self) -> str:

@@ -134,6 +134,10 @@ def _check_data(model: nn.Module, data: Examples, dev: Examples | None, config: 
     if dev is not None and not dev.sizes.sum():
         raise DataError("the dev text is empty")
     for text in (data, dev):
+        if isinstance(text, Corpus | ParallelCorpus) and isinstance(model, LikelihoodModel):
+            needed = "sentence pairs" if isinstance(model, TranslationModel) else "a text in one language"
+            if isinstance(text, ParallelCorpus) != isinstance(model, TranslationModel):
+                raise DataError(f"{type(model).__name__} is trained on {needed}, not on a {type(text).__name__}")
         if isinstance(text, ParallelCorpus) and isinstance(model, TranslationModel):
             text.target.require_vocab(model.vocab)
             text.source.require_vocab(model.source_vocab)
