@@ -148,9 +148,6 @@ def _expect_independent(
     return Expectation(posteriors, log_likelihood, np.array([aligned, distance]))
 
 
-# -- kernels -----------------------------------------------------------------------------------------------------------
-
-
 @kernel
 def _row_posteriors(at, entries, t, tension, null, posteriors, chunk):  # type: ignore[no-untyped-def]
     """Fill in posteriors row by row; return log-likelihood, expected aligned words, and their distance sum.

@@ -137,6 +137,7 @@ def _train_or_load(options: AlignerOptions, lines: LinePairs) -> tuple[ParallelC
     """Return the encoded texts and an aligner, trained on them or loaded."""
     from dragoman.align.aligner import Aligner
     from dragoman.data.corpus import Corpus, ParallelCorpus
+    from dragoman.data.vocabulary import UNK
 
     if options.trained is not None:
         aligner = Aligner.load(options.trained)
@@ -144,7 +145,7 @@ def _train_or_load(options: AlignerOptions, lines: LinePairs) -> tuple[ParallelC
         source = Corpus.from_sentences(lines.source, lexicon.source)
         target = Corpus.from_sentences(lines.target, lexicon.target)
         for name, text in (("--src", source), ("--tgt", target)):
-            unknown = len(text.unknown_positions)
+            unknown = int((text.ids == UNK).sum())
             if 2 * unknown > text.num_words:
                 problem = f"{unknown:,} of {text.num_words:,} words are unknown to --with {options.trained}"
                 info(f"{name}: {problem}; are --src and --tgt in the languages of the aligner?")

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -46,7 +47,8 @@ class TrainingProgress:
         self._reset()
 
     def _reset(self, *, has_auxiliary_loss: bool = False) -> None:
-        self.has_auxiliary_loss, self.predictions = has_auxiliary_loss, 0  # predictions since the last line
+        self.has_auxiliary_loss = has_auxiliary_loss
+        self.loss_sum, self.predictions = 0.0, 0  # since the last line
         self.start_time = self.last_line = monotonic()
         self.first_fraction: float | None = None  # of the run that was done at the start or resumption
 
@@ -58,12 +60,15 @@ class TrainingProgress:
             self.print_line(format_start(event, self.token_name))
             return
         self.first_fraction = event.fraction_done if self.first_fraction is None else self.first_fraction
+        self.loss_sum += event.loss * event.predictions
         self.predictions += event.predictions
         if self.bar is not None and self.task is not None:
             self.bar.update(self.task, completed=event.fraction_done, description=self._describe(event))
         if event.evaluated or event.rolled_back or monotonic() - self.last_line > REPORT_INTERVAL:
+            if event.train_loss is None:
+                event = replace(event, train_loss=self.loss_sum / self.predictions)
             self.print_line(format_step(event, self.speed, self.token_name, has_auxiliary_loss=self.has_auxiliary_loss))
-            self.predictions, self.last_line = 0, monotonic()
+            self.loss_sum, self.predictions, self.last_line = 0.0, 0, monotonic()
 
     @property
     def speed(self) -> str:
@@ -96,12 +101,11 @@ def format_step(step: StepReport, speed: str, token_name: str, *, has_auxiliary_
     """
     progress = step.progress
     perplexities, losses = [], []
-    train_loss = step.loss if step.train_loss is None else step.train_loss
-    if math.isfinite(train_loss):
+    if step.train_loss is not None and math.isfinite(step.train_loss):
         if has_auxiliary_loss:
-            losses.append(f"train loss {train_loss:.3f} (with auxiliary losses)")
+            losses.append(f"train loss {step.train_loss:.3f} (with auxiliary losses)")
         else:
-            perplexities.append(f"train {format_perplexity(train_loss)}")
+            perplexities.append(f"train {format_perplexity(step.train_loss)}")
     if step.dev_loss is not None:
         best = " (best)" if progress.best_update == progress.update else ""
         perplexities.append(f"dev {format_perplexity(step.dev_loss)}{best}")

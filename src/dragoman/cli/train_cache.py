@@ -34,7 +34,8 @@ def train_cache(
     model.save(options.output, replace=options.force)
     report_model(options, data, model, f"a cache of {model.size:,} words")
     if (other := options.vocab.vocab_from) is not None:
-        suggest_command("mix", other, options.output, "--dev-text", "FILE", "-o", "MIXED", field=options.field)
+        dev = options.dev_text or "FILE"
+        suggest_command("mix", other, options.output, "--dev-text", dev, "-o", "MIXED", field=options.field)
     else:
         arguments = ("--text", options.text, "--vocab", options.output, "-o", "DIR")
         suggest_command("train", "ngram", *arguments, field=options.field)

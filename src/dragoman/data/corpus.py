@@ -98,7 +98,8 @@ class Corpus:
         source: str = "text",
     ) -> Corpus:
         """Build from a scanned text. Arguments are those of `read`."""
-        if vocab is None if training is None else training:
+        is_training = vocab is None if training is None else training
+        if is_training:
             for word in SPECIALS[:UNK]:
                 if word in scanned.types:
                     problem = "is reserved in training text: sentence boundaries are added automatically; remove it"

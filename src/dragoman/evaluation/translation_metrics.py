@@ -58,9 +58,6 @@ class MetricStatistics:
         return MetricStatistics(self.metric, self.counts[np.asarray(sentences)])  # (selected, numbers)
 
 
-# -- BLEU ------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Bleu:
     """BLEU. The statistics of a sentence: hypothesis and reference length, matching n-grams, all n-grams by order."""
@@ -123,8 +120,6 @@ def bleu_tokens(lines: Iterable[str], *, tokenised: bool) -> list[list[str]]:
     return [tokenize(line.rstrip()).split() for line in lines]
 
 
-# -- chrF ------------------------------------------------------------------------------------------------------------
-
 CHRF_ORDER = 6  # longest character n-grams
 CHRF_BETA = 2  # weight of recall
 
@@ -184,9 +179,6 @@ def check_line_counts(hypotheses: Sequence[str], references: Sequence[str]) -> N
         raise DataError("no translations to evaluate; give at least one line")
 
 
-# -- a whole text ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TranslationScores(JsonResult):
     """Scores of the translations of a text."""
@@ -239,9 +231,6 @@ def length_ratio(bleu_statistics: MetricStatistics) -> float:
     """Words of the translations / words of the references, as BLEU counts them."""
     hypothesis_length, reference_length = bleu_statistics.total[:2].tolist()
     return hypothesis_length / reference_length if reference_length else math.nan
-
-
-# -- by sentence length ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -99,9 +99,6 @@ def _select(rungs: Sequence[LanguageModelRung], names: Sequence[str]) -> list[La
     return [by_name[name] for name in names]
 
 
-# -- the text --------------------------------------------------------------------------------------------------------
-
-
 def _text_parts(split: CorpusSplit, languages: dict[str, ThreeCorpora]) -> NamedParts:
     headers = ["text", "language", "lines", "words", "words per line", "distinct words", "unknown words"]
     rows: list[list[object]] = []
@@ -133,9 +130,6 @@ def _language_facts(name: str, train: Corpus, dev: Corpus, test: Corpus) -> Fact
     types = len(set(train.ids.tolist()))
     once = int((train.vocab.counts == 1).sum()) / max(1, types)
     return {"name": name, "types": types, "once": once, "unknown": _unknown_share(test)}
-
-
-# -- language models -------------------------------------------------------------------------------------------------
 
 
 def _language_model_parts(rungs: Sequence[LanguageModelRung], figures: ladder.FigureWriter) -> NamedParts:
@@ -174,9 +168,6 @@ def _language_model_facts(rungs: Sequence[LanguageModelRung], test: Corpus) -> F
         "mixtures": [(rung, _best(members[rung.name])) for rung in _select(rungs, recipes.MIXTURES)],
         "best": _best(rungs),
     }
-
-
-# -- translators -----------------------------------------------------------------------------------------------------
 
 
 def _single(results: CorpusResults) -> list[TranslatorRung]:
@@ -233,9 +224,6 @@ def _format_translations(example: LexiconExample) -> str:
     first, *others = example.translations
     shown = [first, *(entry for entry in others if entry[1] >= MIN_LEXICON_PROB)]
     return ", ".join(f"{word} {100 * prob:.0f}%" for word, prob in shown)
-
-
-# -- time, commands and values ---------------------------------------------------------------------------------------
 
 
 def _time_table(results: CorpusResults, budget: TimeBudget) -> PageTable:

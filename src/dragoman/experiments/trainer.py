@@ -104,7 +104,7 @@ class ModelTrainer(Generic[TextT, ModelT]):
     budget: TimeBudget | None = None  # decides how long each model is trained, instead of `context.minutes`
 
     def train_all(self, names: Iterable[str]) -> Iterator[TrainedRung[ModelT]]:
-        """Yield the named models that there are recipes for, each as soon as it is finished."""
+        """Yield the named models of this kind, each as soon as it is finished; other names are of other kinds."""
         return (self.train(name) for name in names if name in self.recipes)
 
     def train(self, name: str) -> TrainedRung[ModelT]:

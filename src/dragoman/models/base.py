@@ -106,7 +106,7 @@ class Model(BaseScorer):
         return {name: size for name, size in sizes.items() if size}
 
     def card(self, scores: Sequence[CardScore] = (), data: Config | None = None) -> str:
-        """Return the model card.  # data: fingerprints of the training texts, if the config does not have them"""
+        """Return the model card; `data` are fingerprints of the training texts that the config does not have."""
         return render_card({"data": data or {}, **self.full_config()}, self.sizes(), scores)
 
     def write_card(self, path: str | Path, scores: Sequence[CardScore], data: Config | None = None) -> None:

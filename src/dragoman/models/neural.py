@@ -110,8 +110,6 @@ class NeuralModel(nn.Module, Model):
         """Return the numbers of words and parameters, for the model card."""
         return {"words": self.vocab.num_known, "parameters": self.num_parameters}
 
-    # -- saving and loading --------------------------------------------------------------------------------------------
-
     def config(self) -> Config:
         return {"model": self.settings.model_dump(mode="json"), **self.training_metadata}
 
@@ -163,9 +161,6 @@ def saved_settings(saved: SavedModel, kind: type[S]) -> S:
     return validate(kind, saved.config["model"], f"{saved.path / CONFIG_FILE}", "model")
 
 
-# -- output layers -----------------------------------------------------------------------------------------------------
-
-
 def create_output(
     hidden_size: int, words: int, settings: NetworkConfig, classes: WordClasses | None, direct_size: int = 0
 ) -> tuple[nn.Linear | None, OutputLayer]:
@@ -196,9 +191,6 @@ def saved_classes(saved: SavedModel, settings: NetworkConfig) -> WordClasses | N
     if class_of.shape != (len(saved.vocab),):
         raise DataError(f"{saved.path}: classes and vocabulary do not fit; the model directory is broken")
     return WordClasses.from_numbers(np.array(class_of))
-
-
-# -- language models with word vectors ---------------------------------------------------------------------------------
 
 
 class EmbeddingLanguageModel(NeuralLanguageModel):

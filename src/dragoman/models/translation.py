@@ -237,7 +237,7 @@ class BaseTranslator(BaseScorer):
             max_words: the maximum length of translations, see `dragoman.search.length.word_limits`.
             prefix: a text or tokens that all translations begin with.
             unknown_replacer: replaces unknown words in the text.
-            lattice, on_step: see `dragoman.search.beam_search`.
+            lattice, on_step: see `dragoman.search.beam.beam_search`.
         """
         from dragoman.search.beam import beam_search_corpus
 

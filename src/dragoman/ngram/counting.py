@@ -137,9 +137,7 @@ def _refine(
     """Sort a block by its k-th words and find its k-grams."""
     position, node, last = rows.position, rows.node, rows.position + np.int32(k - 1)
     word, is_prediction = text[last], None
-    if (
-        predicted is not text
-    ):  # one row for the word after the gap, if any, and one for the word that extends the string
+    if predicted is not text:  # a row for the word after the gap, if any, and one for the word that extends the string
         word = np.stack([predicted[last], word], axis=1).ravel()
         valid = word >= 0
         is_prediction = np.tile([True, False], len(position))[valid]

@@ -97,9 +97,6 @@ class FullSoftmax(nn.Module):
         return WordSubset(words, lambda x: nn.functional.linear(x, W, b))
 
 
-# -- classes of words --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class WordClasses:
     """The class of each word of a vocabulary."""
@@ -222,9 +219,6 @@ class ClassFactoredSoftmax(nn.Module):
 
 
 OutputLayer = FullSoftmax | ClassFactoredSoftmax
-
-
-# -- log probabilities of targets --------------------------------------------------------------------------------------
 
 
 def target_log_probs(x: Tensor, W: Tensor, b: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:

@@ -72,9 +72,6 @@ EAST_ASIAN_FONTS = (
 )
 
 
-# -- files -----------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def new_figure(height: float, path: Path, title: str = "", left: float = EDGE) -> Iterator[Figure]:
     """Yield an empty figure of the standard width, and then write it to `path`.
@@ -146,9 +143,6 @@ def check_points(lines: Mapping[str, Iterable[float]], path: Path) -> None:
         )
 
 
-# -- axes ------------------------------------------------------------------------------------------------------------
-
-
 def add_axes(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
     """Add axes at a place in inches."""
     total = figure.get_figheight()
@@ -187,9 +181,6 @@ def draw_matrix(
             label.set_horizontalalignment("left")
     axes.tick_params(length=0, pad=2, labelcolor="black", labelsize=font_size)
     axes.spines[:].set_visible(False)
-
-
-# -- lines and their labels ------------------------------------------------------------------------------------------
 
 
 class LineLabel(NamedTuple):

@@ -32,9 +32,6 @@ all four of a group. Distances with fewer than {MIN_PAIRS} pairs have no row."""
 CLASSES_SHOWN, WORDS_SHOWN = 12, 8
 
 
-# -- likelihood ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class NamedEvaluation:
     """The evaluation of one model on a text."""
@@ -157,9 +154,6 @@ def _format_nats(nats: PointEstimate) -> str | float:
     return format_with_error(*nats, NATS_DIGITS)
 
 
-# -- minimal pairs ---------------------------------------------------------------------------------------------------
-
-
 def minimal_pair_table(title: str, results: Mapping[str, PhenomenonAccuracies]) -> str:
     """Return accuracies with one row per phenomenon, and per class of distance where there are several.
 
@@ -195,8 +189,6 @@ def _phenomenon_rows(
                 yield ["", f"{distance_label(minimum)} words between", accuracy.pairs, *shares]
 
 
-# -- log-probabilities -----------------------------------------------------------------------------------------------
-
 ModelInputs = Mapping[str, tuple["LanguageModel", Corpus]]  # models by name, with the text in their vocabularies
 
 
@@ -229,9 +221,6 @@ def sentence_columns(inputs: ModelInputs, base: float, *, is_terminal: bool) -> 
     if is_terminal:
         return format_table(list(inputs), rows)
     return "\n".join("\t".join(row) for row in [list(inputs), *rows])
-
-
-# -- the inside of models --------------------------------------------------------------------------------------------
 
 
 def format_explanation(explanation: Explanation) -> str:

@@ -39,9 +39,6 @@ class TableSection:
         return "\n\n".join([f"### {self.title}", *table, *([self.note] if self.note else [])])
 
 
-# -- tables ----------------------------------------------------------------------------------------------------------
-
-
 def scores_section(scores: Mapping[str, TranslationScores]) -> TableSection:
     """Return the scores of systems."""
     rows: list[list[object]] = []
@@ -153,9 +150,6 @@ def ngrams_section(title: str, differences: Sequence[NgramDifference], names: tu
     return TableSection(title, headers, rows, note if differences else "none")
 
 
-# -- a whole comparison ----------------------------------------------------------------------------------------------
-
-
 def comparison_text(comparison: Comparison, *, markdown: bool = False) -> str:
     """Return all tables and examples, for a terminal or as Markdown."""
     format_section = TableSection.as_markdown if markdown else TableSection.as_text
@@ -193,9 +187,6 @@ def _format_example(example: SentenceDifference, names: tuple[str, str]) -> str:
 
 def _format_ratio(number: float) -> str | None:
     return None if math.isnan(number) else f"{number:.3f}"
-
-
-# -- evaluations -----------------------------------------------------------------------------------------------------
 
 
 class SearchDescription(NamedTuple):

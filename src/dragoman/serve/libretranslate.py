@@ -34,9 +34,6 @@ MAX_HEADER = 1_000  # characters of a header in a multipart form; the parser is 
 RequestModel = TypeVar("RequestModel", bound=BaseModel)
 
 
-# -- requests and responses --------------------------------------------------------------------------------------------
-
-
 class TranslateRequest(BaseModel):
     """A text or several texts to translate."""
 
@@ -124,9 +121,6 @@ class HealthResponse(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-# -- routes ------------------------------------------------------------------------------------------------------------
-
-
 def create_router(service: Service) -> APIRouter:
     router = APIRouter(tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
@@ -181,9 +175,6 @@ def create_router(service: Service) -> APIRouter:
     return router
 
 
-# -- translation -------------------------------------------------------------------------------------------------------
-
-
 async def _translate(service: Service, request: TranslateRequest) -> TranslateResponse:
     texts = [request.q] if isinstance(request.q, str) else request.q
     service.check_texts(texts)
@@ -236,9 +227,6 @@ async def _translate_from(
         joined = (text.replace_texts(parts) if is_html else "".join(parts) for parts in candidates)
         n_best.append(list(dict.fromkeys(joined)))
     return n_best
-
-
-# -- requests as JSON, forms or query parameters ---------------------------------------------------------------------------
 
 
 async def _read_request(request: Request, model: type[RequestModel]) -> RequestModel:

@@ -46,9 +46,6 @@ def create_router(service: Service) -> APIRouter:
     return router
 
 
-# -- routes for translators --------------------------------------------------------------------------------------------
-
-
 def _add_translator_routes(router: APIRouter, service: Service) -> None:
     @router.post("/translate", summary="Translate with scores and attention")
     async def translate(body: schemas.V1TranslateRequest) -> schemas.TranslationsResponse:
@@ -155,9 +152,6 @@ def _describe_translation(translation: Translation, text: str, *, attention: boo
     )
 
 
-# -- routes for language models ----------------------------------------------------------------------------------------
-
-
 def _add_language_model_routes(router: APIRouter, service: Service) -> None:
     @router.post("/score", summary="Score a text word by word")
     async def score(body: schemas.ScoreRequest) -> schemas.ScoresResponse:
@@ -221,9 +215,6 @@ def _language_model(service: Service, entry: ModelEntry, source: str, prefix: st
     tokens = pipeline.model.target.segmenter.segment(prefix) if isinstance(prefix, str) else prefix
     _check_length(tokens, "prefix")
     return pipeline.model.condition_on(_tokenize_sentence(pipeline, source))
-
-
-# -- routes for models, metrics and reports ----------------------------------------------------------------------------
 
 
 def _add_run_routes(router: APIRouter, service: Service) -> None:
