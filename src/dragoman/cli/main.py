@@ -18,8 +18,8 @@ def main(argv: list[str] | None = None) -> int:
             print(f"dragoman {dragoman.__version__}" if arguments == ["--version"] else program_help())
             code = 0
         else:
-            # Torch's threads (GNU OpenMP) wait for each other by busy loops of up to seconds. Shorter ones are as fast on
-            # an idle machine, and much faster if other programs use the cores.
+            # Torch's threads (GNU OpenMP) wait for each other in busy loops, which waste the cores if other programs use
+            # them. Short loops are as fast on an idle machine.
             os.environ.setdefault("GOMP_SPINCOUNT", "2000")
             from dragoman.cli.app import run
 

@@ -66,7 +66,7 @@ class TrainingProgress:
             self.bar.update(self.task, completed=event.fraction_done, description=self._describe(event))
         if event.evaluated or event.rolled_back or monotonic() - self.last_line > REPORT_INTERVAL:
             if event.train_loss is None:
-                event = replace(event, train_loss=self.loss_sum / self.predictions)
+                event = replace(event, train_loss=self.loss_sum / max(1, self.predictions))
             self.print_line(format_step(event, self.speed, self.token_name, has_auxiliary_loss=self.has_auxiliary_loss))
             self.loss_sum, self.predictions, self.last_line = 0.0, 0, monotonic()
 

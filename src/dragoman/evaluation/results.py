@@ -19,7 +19,7 @@ def to_json(value: object) -> object:
     if isinstance(value, JsonResult):
         return value.as_dict()
     if is_dataclass(value):
-        value = vars(value)
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -50,8 +50,8 @@ class AdditiveResult:
 
     def __add__(self, other: Self) -> Self:
         sums = {}
-        for name, first in vars(self).items():
-            second = vars(other)[name]
+        for name in (field.name for field in fields(self)):
+            first, second = getattr(self, name), getattr(other, name)
             if isinstance(first, Mapping):
                 sums[name] = {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
             else:

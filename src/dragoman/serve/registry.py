@@ -127,9 +127,9 @@ class ModelRegistry:
 
     def __init__(self, entries: Sequence[ModelEntry], runs: Sequence[RunDirectory] = ()):
         for what, named in (("models", entries), ("directories", runs)):
-            [(name, count)] = Counter(item.name for item in named).most_common(1) or [("", 0)]
-            if count > 1:
-                raise DataError(f"two {what} have the name {name}; rename one of them: NAME=DIR")
+            for name, count in Counter(item.name for item in named).items():
+                if count > 1:
+                    raise DataError(f"two {what} have the name {name}; rename one of them: NAME=DIR")
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
 
