@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.messages import info, status, warn
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
-from dragoman.cli.options import Json
+from dragoman.cli.options import Json, Metrics, parse_metrics
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def compare(
             "Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: detected from the text.",
         ),
     ] = None,
+    metrics: Metrics = "",
     resamples: Annotated[int, option("--resamples N", "Resamples of the paired bootstrap.", min=1)] = 1000,
     seed: Annotated[int, option("--seed N", "Random seed of the resamples.", min=0)] = 12345,
     examples: Annotated[int, option("--examples N", "Number of example sentences for each system.", min=0)] = 3,
@@ -83,9 +84,10 @@ def compare(
 ) -> None:
     """Compare the translations of two systems.
 
-    Prints BLEU and chrF by sacreBLEU; whether the difference is significant (paired bootstrap); BLEU by sentence
-    length; the accuracy of rare and frequent words; n-grams that the second system gains and loses; repeated and
-    dropped words; and the sentences that differ most. The first system is the baseline.
+    Prints BLEU and chrF by sacreBLEU, for single words and pronunciations also accuracy and error rates; whether the
+    differences are significant (paired bootstrap); BLEU by sentence length; the accuracy of rare and frequent words;
+    n-grams that the second system gains and loses; repeated and dropped words; and the sentences that differ most. The
+    first system is the baseline.
 
     \b
     Example:
@@ -98,12 +100,19 @@ def compare(
 
     if as_json and as_markdown:
         raise DataError("--json and --markdown: choose one of them")
+    chosen_metrics = parse_metrics(metrics)
     texts = files.read()
     if tokenised is None:
         tokenised = _detect_tokenised(texts.references)
     with status("comparing"):
         comparison = compare_systems(
-            texts, tokenised=tokenised, resamples=resamples, seed=seed, max_ngrams=ngrams, max_examples=examples
+            texts,
+            tokenised=tokenised,
+            metrics=chosen_metrics,
+            resamples=resamples,
+            seed=seed,
+            max_ngrams=ngrams,
+            max_examples=examples,
         )
     if as_json:
         print(json.dumps(comparison.as_dict(), allow_nan=False))

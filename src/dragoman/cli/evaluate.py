@@ -51,6 +51,9 @@ def evaluate(
     sacreBLEU and the perplexity of the references; for several translators also, by paired bootstrap, whether they
     differ significantly from the first. Several models are printed as a table.
 
+    If the references are pronunciations, WER and PER come first; if they are single words, accuracy and CER. A source
+    word that is listed several times has several references, of which the closest counts.
+
     For lab text, the floor is shown as well: the values of the true distribution, which are the best expected values.
     Lab text is recognised by the ending .de or .en and the file lab.yaml in its directory.
 
@@ -60,6 +63,7 @@ def evaluate(
       dragoman evaluate kn3 kn5 both --text test.txt --json
       dragoman evaluate de-en --src test.de --ref test.en
       dragoman evaluate plain attention --src test.de --ref test.en --by-length
+      dragoman evaluate g2p --src test.tsv --src-field 1 --ref test.tsv --ref-field 2
     """
     if text is not None:
         if names := translation.given():

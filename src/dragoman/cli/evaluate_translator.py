@@ -12,11 +12,13 @@ from dragoman.cli.messages import info, status, warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import (
     DEFAULT_SEARCH,
+    Metrics,
     SearchOptions,
     SrcField,
     Threads,
     check_output_file,
     limited_threads,
+    parse_metrics,
 )
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import DataError
@@ -37,7 +39,8 @@ class TranslatorEvaluationOptions(OptionGroup):
     ] = None
     src_field: SrcField = None
     ref_field: Annotated[
-        str | None, option("--ref-field NAME", "Column or key of the references, for .tsv and .jsonl files.")
+        str | None,
+        option("--ref-field, --tgt-field NAME", "Column or key of the references, for .tsv and .jsonl files."),
     ] = None
     ensemble: Annotated[bool, option("--ensemble", "Use several translators as an ensemble.")] = False
     search: SearchOptions = DEFAULT_SEARCH
@@ -48,6 +51,7 @@ class TranslatorEvaluationOptions(OptionGroup):
             "Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: as the training text.",
         ),
     ] = None
+    metrics: Metrics = ""
     by_length: Annotated[bool, option("--by-length", "Also print BLEU by the length of the source.")] = False
     diagnose: Annotated[
         bool,
@@ -77,7 +81,7 @@ def evaluate_translators(
 
     if options.src is None or options.ref is None:
         raise DataError("--src and --ref must be given together: the text to translate and its translation")
-    search = options.search
+    search, metrics = options.search, parse_metrics(options.metrics)
     evaluations: dict[str, TranslatorEvaluation] = {}
     with limited_threads(options.threads):
         systems = _load_systems(models, options)
@@ -86,11 +90,15 @@ def evaluate_translators(
             with status(f"{name}: translating"):
                 search_kwargs = search.search_kwargs(model)
                 evaluations[name] = evaluate_translator(
-                    model, lines, references, search.beam_size, diagnose=options.diagnose, **search_kwargs
+                    model,
+                    lines,
+                    references,
+                    search.beam_size,
+                    diagnose=options.diagnose,
+                    metrics=metrics,
+                    **search_kwargs,
                 )
-    comparisons = compare_to_first(
-        {name: (result.bleu_statistics, result.chrf_statistics) for name, result in evaluations.items()}
-    )
+    comparisons = compare_to_first({name: result.task_scores.statistics for name, result in evaluations.items()})
     if as_json:
         print(_format_json(evaluations, comparisons, options), flush=True)
     else:

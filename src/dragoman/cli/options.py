@@ -60,6 +60,14 @@ Length = Annotated[
         "text; penalty:X: plus X per word.",
     ),
 ]
+Metrics = Annotated[
+    str,
+    option(
+        "--metrics A,B",
+        "Metrics to print first, of accuracy, WER, PER, CER, BLEU and chrF. Default: by the target: WER and PER for "
+        "phones, accuracy and CER for single words, BLEU and chrF for sentences.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,14 @@ def parse_numbers(name: str, text: str, kind: Callable[[str], N], example: str) 
         return tuple(kind(part) for part in text.split(",")) if text else ()
     except ValueError:
         raise DataError(f"{name} {text!r}: give numbers separated by commas, such as {example}") from None
+
+
+def parse_metrics(names: str) -> list[str] | None:
+    """Return the metrics in a list such as `WER,PER`; None if there are none."""
+    from dragoman.evaluation.error_rates import check_metric_names
+    from dragoman.evaluation.task_scores import METRIC_NAMES
+
+    return check_metric_names([name.strip() for name in names.split(",")], METRIC_NAMES) if names else None
 
 
 def limited_threads(threads: int | None) -> AbstractContextManager[None]:

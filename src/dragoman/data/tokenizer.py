@@ -11,7 +11,7 @@ from dragoman.core.errors import DataError
 from dragoman.core.types import Json
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
-from dragoman.data.formats import read_lines, read_parallel_lines
+from dragoman.data.formats import display_name, has_fields, read_lines, read_parallel_lines
 from dragoman.data.segmenters import Segmenter, SubwordSegmenter, WordSegmenter, load_segmenter, train_segmenter
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
@@ -141,4 +141,8 @@ class LinePairs:
 def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str | None = None) -> LinePairs:
     """Read two texts, which must have the same number of lines."""
     source = read_lines(src, src_field)
-    return LinePairs(source, read_parallel_lines(tgt, len(source), src, tgt_field), src)
+    target = read_parallel_lines(tgt, len(source), src, tgt_field)
+    if src == tgt and source == target:
+        remedy = "choose two columns or keys" if has_fields(src) else "give two files"
+        raise DataError(f"{display_name(src)}: source and target are the same text; {remedy}")
+    return LinePairs(source, target, src)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from dragoman.evaluation.results import FLAT, AdditiveResult, JsonResult, to_json
 from dragoman.evaluation.significance import RESAMPLES, SEED, PairedBootstrapResult, paired_bootstrap
+from dragoman.evaluation.task_scores import TaskScores, score_task
 from dragoman.evaluation.translation_metrics import (
     Bleu,
     Bucket,
-    Chrf,
     LengthBucket,
     TranslationScores,
     bleu_by_length,
@@ -221,6 +221,7 @@ class SystemReport(JsonResult):
     """Results of one system."""
 
     name: str
+    task_scores: TaskScores = field(metadata=FLAT)  # the metrics that fit the kind of target, and BLEU and chrF
     scores: TranslationScores = field(metadata=FLAT)
     by_length: tuple[LengthBucket, ...]
     by_frequency: tuple[FrequencyBucket, ...]
@@ -233,8 +234,7 @@ class Comparison:
 
     first: SystemReport
     second: SystemReport
-    bleu: PairedBootstrapResult
-    chrf: PairedBootstrapResult
+    tests: tuple[PairedBootstrapResult, ...]  # by each metric, the most important first
     gained: tuple[NgramDifference, ...]  # n-grams that the second has more often
     lost: tuple[NgramDifference, ...]  # n-grams that the first has more often
     better: tuple[SentenceDifference, ...]  # sentences that the second translates better
@@ -248,6 +248,18 @@ class Comparison:
     def systems(self) -> tuple[SystemReport, SystemReport]:
         return self.first, self.second
 
+    def test(self, metric: str) -> PairedBootstrapResult:
+        """Return the test by the metric with this name."""
+        return next(test for test in self.tests if test.metric == metric)
+
+    @property
+    def bleu(self) -> PairedBootstrapResult:
+        return self.test("BLEU")
+
+    @property
+    def chrf(self) -> PairedBootstrapResult:
+        return self.test("chrF")
+
     def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         values = {
@@ -255,7 +267,7 @@ class Comparison:
             "lengths": "source" if self.has_source else "references",
             "frequencies": "training text" if self.has_training else "references",
             "systems": self.systems,
-            "paired_bootstrap": {"bleu": self.bleu, "chrf": self.chrf},
+            "paired_bootstrap": {test.metric.lower(): test for test in self.tests},
             "reference_faults": self.reference_word_errors,
             "gained": self.gained,
             "lost": self.lost,
@@ -286,16 +298,18 @@ def compare_systems(
     texts: ComparisonInput,
     *,
     tokenised: bool,
+    metrics: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
     max_ngrams: int = 10,
     max_examples: int = 3,
 ) -> Comparison:
-    """Compare two systems in all respects."""
+    """Compare two systems in all respects. `metrics` are names of metrics to put first, see `score_task`."""
     systems = (texts.first, texts.second)
-    bleu_statistics, chrf_statistics = (
-        [metric.statistics(lines, texts.references) for lines in systems] for metric in (Bleu(tokenised), Chrf())
-    )
+    task_scores = [
+        score_task(lines, texts.references, texts.sources, tokenised=tokenised, metrics=metrics) for lines in systems
+    ]
+    bleu_statistics = [scores.of("BLEU") for scores in task_scores]
     words = [bleu_tokens(lines, tokenised=tokenised) for lines in systems]
     expected = bleu_tokens(texts.references, tokenised=tokenised)
     counted = expected if texts.training is None else bleu_tokens(texts.training, tokenised=tokenised)
@@ -304,7 +318,8 @@ def compare_systems(
     first, second = (
         SystemReport(
             name,
-            scores_from_statistics(bleu_statistics[n], chrf_statistics[n]),
+            task_scores[n],
+            scores_from_statistics(bleu_statistics[n], task_scores[n].of("chrF")),
             bleu_by_length(bleu_statistics[n], lengths),
             matches_by_frequency(words[n], expected, frequencies),
             count_all_word_errors(words[n], expected),
@@ -317,8 +332,10 @@ def compare_systems(
     return Comparison(
         first,
         second,
-        bleu=paired_bootstrap(*bleu_statistics, resamples=resamples, seed=seed),
-        chrf=paired_bootstrap(*chrf_statistics, resamples=resamples, seed=seed),
+        tests=tuple(
+            paired_bootstrap(*statistics, resamples=resamples, seed=seed)
+            for statistics in zip(*(scores.statistics for scores in task_scores), strict=True)
+        ),
         gained=tuple(ngram for ngram in ngram_list[:max_ngrams] if ngram.log_odds > 0),
         lost=tuple(ngram for ngram in ngram_list[::-1][:max_ngrams] if ngram.log_odds < 0),
         better=tuple(sentence for sentence in sentence_list[:max_examples] if sentence.difference > 0),

@@ -40,7 +40,7 @@ class ConfidenceInterval:
 
 @dataclass(frozen=True)
 class PairedBootstrapResult(JsonResult):
-    """Two systems on the same sentences. Differences are second minus first: above 0, the second is better."""
+    """Two systems on the same sentences. Differences are second minus first."""
 
     metric: str
     first: float  # scores on the test set itself
@@ -53,6 +53,7 @@ class PairedBootstrapResult(JsonResult):
     losses: int  # resamples in which the first is better
     resamples: int
     seed: int
+    lower_is_better: bool = False
 
     reported = ("difference", "significant")
 
@@ -61,8 +62,20 @@ class PairedBootstrapResult(JsonResult):
         return self.second - self.first
 
     @property
+    def second_is_better(self) -> bool:
+        """Whether the second has the better score on the test set."""
+        return self.difference < 0 if self.lower_is_better else self.difference > 0
+
+    @property
     def significant(self) -> bool:
         return self.p_value < SIGNIFICANCE_LEVEL
+
+
+def confidence_interval(
+    statistics: MetricStatistics, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> ConfidenceInterval:
+    """Resample a text and return the interval that contains 95% of the scores."""
+    return ConfidenceInterval.from_samples(resampled_scores([statistics], resamples, seed)[0])
 
 
 def paired_bootstrap(
@@ -79,6 +92,8 @@ def paired_bootstrap(
         raise DataError(f"{resamples} resamples; give at least 1, usually {RESAMPLES:,}")
     first_scores, second_scores = resampled_scores([first, second], resamples, seed)  # (resamples,) each
     differences = second_scores - first_scores
+    higher, lower = int((differences > 0).sum()), int((differences < 0).sum())
+    lower_is_better = first.metric.lower_is_better
     return PairedBootstrapResult(
         metric=first.metric.name,
         first=first.score,
@@ -87,32 +102,30 @@ def paired_bootstrap(
         second_interval=ConfidenceInterval.from_samples(second_scores),
         difference_interval=ConfidenceInterval.from_samples(differences),
         p_value=p_value(differences, second.score - first.score),
-        wins=int((differences > 0).sum()),
-        losses=int((differences < 0).sum()),
+        wins=lower if lower_is_better else higher,
+        losses=higher if lower_is_better else lower,
         resamples=resamples,
         seed=seed,
+        lower_is_better=lower_is_better,
     )
 
 
 @dataclass(frozen=True)
 class BaselineComparison:
-    """A system compared to the first one."""
+    """A system compared to the first one, by each metric."""
 
     names: tuple[str, str]
-    bleu: PairedBootstrapResult
-    chrf: PairedBootstrapResult
+    tests: tuple[PairedBootstrapResult, ...]
 
     def as_dict(self) -> dict[str, object]:
         first, second = self.names
-        return {"first": first, "second": second, "bleu": self.bleu.as_dict(), "chrf": self.chrf.as_dict()}
+        return {"first": first, "second": second, **{test.metric.lower(): test.as_dict() for test in self.tests}}
 
 
-def compare_to_first(
-    statistics: Mapping[str, tuple[MetricStatistics, MetricStatistics]],
-) -> list[BaselineComparison]:
-    """Compare each system to the first one, by the BLEU and chrF statistics of each."""
+def compare_to_first(statistics: Mapping[str, Sequence[MetricStatistics]]) -> list[BaselineComparison]:
+    """Compare each system to the first one, by the statistics of the same metrics."""
     (name, first), *others = statistics.items()
-    return [BaselineComparison((name, other), *map(paired_bootstrap, first, second)) for other, second in others]
+    return [BaselineComparison((name, other), tuple(map(paired_bootstrap, first, second))) for other, second in others]
 
 
 def p_value(differences: NDArray[np.float64], difference: float) -> float:

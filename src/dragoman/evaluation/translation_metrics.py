@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,26 @@ BLEU_ORDER = 4  # longest n-grams that BLEU counts
 Counts = NDArray[np.int64] | NDArray[np.float64]  # floating-point numbers in bootstraps
 
 
+class Metric(Protocol):
+    """A function of the sums of sufficient statistics."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def signature(self) -> str:
+        """What is computed, and how: scores with the same signature are comparable."""
+
+    @property
+    def lower_is_better(self) -> bool: ...
+
+    @property
+    def is_percentage(self) -> bool: ...
+
+    def scores(self, counts: Counts) -> NDArray[np.float64]:
+        """Compute the score of each row of counts.  # counts: (rows, numbers); returns (rows,)"""
+
+
 @dataclass(frozen=True, eq=False)
 class MetricStatistics:
     """The sufficient statistics of each sentence.
@@ -39,7 +59,7 @@ class MetricStatistics:
     (86.94, 100.0)
     """
 
-    metric: Bleu | Chrf
+    metric: Metric
     counts: NDArray[np.int64]  # (sentences, numbers)
 
     def __len__(self) -> int:
@@ -65,6 +85,8 @@ class Bleu:
     tokenised: bool  # take words as they are (`tok:none`) instead of sacreBLEU's default tokenisation (13a)
     sentence_level: bool = False  # leave out the orders for which a sentence is too short
     name: str = "BLEU"
+    lower_is_better: ClassVar[bool] = False
+    is_percentage: ClassVar[bool] = False
 
     @property
     def signature(self) -> str:
@@ -132,6 +154,8 @@ class Chrf:
     """
 
     name: str = "chrF"
+    lower_is_better: ClassVar[bool] = False
+    is_percentage: ClassVar[bool] = False
 
     @property
     def signature(self) -> str:

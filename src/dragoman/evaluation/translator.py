@@ -1,7 +1,8 @@
 """Evaluation of a translator on sentence pairs.
 
-BLEU and chrF, the likelihood of the references, kinds of errors; on lab text also the floor of P(E | F) and the
-alignment error rate of the attention. See `dragoman.evaluation.floor` for floors and their standard errors.
+BLEU and chrF, or accuracy and error rates of words, the likelihood of the references, kinds of errors; on lab text also
+the floor of P(E | F) and the alignment error rate of the attention. See `dragoman.evaluation.floor` for floors and their
+standard errors.
 """
 
 from __future__ import annotations
@@ -30,11 +31,9 @@ from dragoman.evaluation.edit_distance import EditCounts, WordRecall, count_edit
 from dragoman.evaluation.floor import PointEstimate
 from dragoman.evaluation.likelihood import PairLikelihood
 from dragoman.evaluation.results import to_json
+from dragoman.evaluation.task_scores import TaskScores, score_task
 from dragoman.evaluation.translation_metrics import (
-    Bleu,
-    Chrf,
     LengthBucket,
-    MetricStatistics,
     TranslationScores,
     bleu_by_length,
     scores_from_statistics,
@@ -93,8 +92,7 @@ class TranslatorEvaluation:
     reference_data: ReferenceData
     translations: tuple[Translation, ...]
     seconds: float  # for translating
-    bleu_statistics: MetricStatistics
-    chrf_statistics: MetricStatistics
+    task_scores: TaskScores  # the metrics that fit the kind of target, and BLEU and chrF
     reference_likelihood: PairLikelihood
     by_length: tuple[LengthBucket, ...]  # by words of the source
     # of the attention compared with the gold alignment; None without attention or gold alignment
@@ -125,7 +123,8 @@ class TranslatorEvaluation:
 
     @cached_property
     def scores(self) -> TranslationScores:
-        return scores_from_statistics(self.bleu_statistics, self.chrf_statistics)
+        """BLEU and chrF."""
+        return scores_from_statistics(self.task_scores.of("BLEU"), self.task_scores.of("chrF"))
 
     @cached_property
     def edits(self) -> EditCounts:
@@ -145,6 +144,7 @@ class TranslatorEvaluation:
         """Plain values; infinite and undefined ones are None, unknown ones are left out."""
         edits, likelihood = self.edits, self.reference_likelihood
         values: dict[str, object] = {
+            **self.task_scores.as_dict(),
             **self.scores.as_dict(),
             "exact_match": edits.exact_match,
             "word_error_rate": edits.word_error_rate,
@@ -183,11 +183,12 @@ def evaluate_translator(
     coverage: float = 0.0,
     unknown_replacer: UnknownReplacer | None = None,
     diagnose: bool = False,
+    metrics: Sequence[str] | None = None,
 ) -> TranslatorEvaluation:
     """Translate lines and compare the translations with references, one per line.
 
     `length` is a length handling or its name, `coverage` the weight of the coverage penalty. With `diagnose`, search
-    errors and model errors are counted.
+    errors and model errors are counted. `metrics` are names of metrics to put first, see `score_task`.
     """
     data = reference_data if isinstance(reference_data, ReferenceData) else ReferenceData(reference_data)
     references, source, target = data.references, model.source, model.target
@@ -197,7 +198,7 @@ def evaluate_translator(
     )
     seconds = perf_counter() - start
     texts = [translation.text for translation in translations]
-    bleu_statistics = Bleu(data.tokenised).statistics(texts, references)
+    task_scores = score_task(texts, references, lines, target, tokenised=data.tokenised, metrics=metrics)
     source_lengths = [len(line.split()) for line in lines]
     if source.format == TREE:
         source_lengths = [int(size) - 1 for size in source.encode(lines).sizes]  # the leaves
@@ -211,10 +212,9 @@ def evaluate_translator(
         reference_data=data,
         translations=tuple(translations),
         seconds=seconds,
-        bleu_statistics=bleu_statistics,
-        chrf_statistics=Chrf().statistics(texts, references),
+        task_scores=task_scores,
         reference_likelihood=model.without_shortlist.likelihood(lines, references),
-        by_length=bleu_by_length(bleu_statistics, source_lengths),
+        by_length=bleu_by_length(task_scores.of("BLEU"), source_lengths),
         alignment=attention_alignment_counts(model, lines, references, data.gold_alignments),
         unknown_word_recall=unknown_word_recall,
         errors={kind: errors[kind] for kind in ERROR_KINDS} if diagnose else {},

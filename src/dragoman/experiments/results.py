@@ -153,7 +153,7 @@ def measure_translator(
         greedy = search_scores(model, lines, references, beam_size=1)
     members = model.members if isinstance(model, Ensemble) else (model,)
     parameters = sum(member.num_parameters for member in members if isinstance(member, NeuralModel))
-    callbacks.info(f"{name}: perplexity {evaluation.perplexity:,.2f}, BLEU {evaluation.scores.bleu:.1f}")
+    callbacks.info(f"{name}: perplexity {evaluation.perplexity:,.2f}, {evaluation.task_scores.headline[0]}")
     return TranslatorRung(name, evaluation, greedy, seconds, parameters)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
-from dragoman.evaluation.translation_metrics import score_translations
+from dragoman.evaluation.task_scores import TaskScores, score_task
 from dragoman.io.model_card import CardScore
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.translator import Translator
@@ -115,15 +115,15 @@ def looks_swapped(lines: LinePairs, dev: LinePairs) -> bool:
     return 2 * sum(word in source for word in words) < sum(word in target for word in words)
 
 
+def task_scores(model: Translator, texts: Sequence[str], lines: LinePairs) -> TaskScores:
+    """Return the scores of translations of `lines.source`; `headline` has those that fit the model's kind of target."""
+    return score_task(texts, lines.target, lines.source, model.target, tokenised=model.target.tokenised)
+
+
 def score_on_dev(path: Path, model: Translator, dev: LinePairs) -> str:
     """Translate the dev text, write the scores to the model card, and return a line about them."""
-    texts = [translation.text for translation in model.translate(dev.source)]
-    scores = score_translations(texts, dev.target, tokenised=model.target.tokenised)
+    scores = task_scores(model, [translation.text for translation in model.translate(dev.source)], dev)
     perplexity = model.likelihood(dev.source, dev.target).perplexity
-    card_scores = [
-        CardScore("dev", "BLEU", scores.bleu, scores.signature),
-        CardScore("dev", "chrF", scores.chrf, scores.chrf_signature),
-        CardScore("dev", "perplexity per word", perplexity),
-    ]
-    model.write_card(path, card_scores)
-    return f"{path}: dev text: BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f}, perplexity {perplexity:,.2f} per word"
+    card_scores = [CardScore("dev", result.name, result.value, result.description) for result in scores.results]
+    model.write_card(path, [*card_scores, CardScore("dev", "perplexity per word", perplexity)])
+    return f"{path}: dev text: {scores.headline_text}, perplexity {perplexity:,.2f} per word"

@@ -10,6 +10,7 @@ from dragoman.core.defaults import DEFAULT_BEAM_SIZE
 from dragoman.core.errors import is_installed
 from dragoman.evaluation.lab_reference import distance_label
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
+from dragoman.evaluation.task_scores import TargetKind
 from dragoman.experiments.results import ACCURACY_COLUMNS, AttentionExample, LanguageModelRung, TranslatorRung
 from dragoman.report.charts import (
     ACCURACY_NOTE,
@@ -112,8 +113,20 @@ def score_table(rungs: Sequence[TranslatorRung], header: str = "translator", cap
         rows.append([rung.name, evaluation.perplexity, evaluation.perplexity_class, *cells])
     if (floor := rungs[0].floor) is not None:
         rows.append([FLOOR_LABEL, format_with_error(*floor), None, "0", *[None] * (len(SCORE_COLUMNS) - 3)])
-    table = PageTable([header, *SCORE_COLUMNS], rows, caption)
+    table = _with_error_rates(PageTable([header, *SCORE_COLUMNS], rows, caption), rungs)
     return table if floor is not None else table.without_empty_columns()
+
+
+def _with_error_rates(table: PageTable, rungs: Sequence[TranslatorRung]) -> PageTable:
+    """Insert the headline metrics after the names, if the translators write words or phones instead of sentences."""
+    if rungs[0].evaluation.task_scores.kind == TargetKind.SENTENCES:
+        return table
+    results = [rung.evaluation.task_scores.headline for rung in rungs]
+    cells = [[f"{result.value:.2f}" for result in row] for row in results]
+    cells += [[""] * len(results[0])] * (len(table.rows) - len(rungs))  # the floor
+    headers = [table.headers[0], *(f"{result.name}, %" for result in results[0]), *table.headers[1:]]
+    rows = [[row[0], *more, *row[1:]] for row, more in zip(table.rows, cells, strict=True)]
+    return replace(table, headers=headers, rows=rows)
 
 
 def lengths_table(rungs: Sequence[TranslatorRung]) -> PageTable:

@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from dragoman.evaluation.comparison import LOOP_LENGTH, Comparison, NgramDifference, SentenceDifference
 from dragoman.evaluation.significance import BaselineComparison, PairedBootstrapResult
+from dragoman.evaluation.task_scores import TargetKind, TaskScores
 from dragoman.evaluation.translation_metrics import FEW_SENTENCES, LengthBucket, TranslationScores
 from dragoman.evaluation.translator import TranslatorEvaluation
 from dragoman.report.tables import format_cell, format_table, format_with_error, markdown_table, percent_cell
 
 NOTE_WIDTH = 118  # columns
+SENTENCE_METRICS = ("BLEU", "chrF")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,23 @@ class TableSection:
         numeric = [False, *[True] * (len(self.headers) - 1)]  # the first column is a name
         table = [markdown_table(rows[0], rows[1:], numeric)] if self.rows else []
         return "\n\n".join([f"### {self.title}", *table, *([self.note] if self.note else [])])
+
+
+def metrics_section(scores: Mapping[str, TaskScores]) -> list[TableSection]:
+    """Return the metrics that come before BLEU and chrF, with confidence intervals; none if there are no others."""
+    first, *_ = scores.values()
+    results = [result for result in first.results if result.name not in SENTENCE_METRICS]
+    if not results:
+        return []
+    rows: list[list[object]] = []
+    for name, score in scores.items():
+        shown = score.results[: len(results)]
+        cells = [f"{result.value:.2f} ({result.interval.low:.2f} to {result.interval.high:.2f})" for result in shown]
+        rows.append([name, *cells])
+    notes = [f"{result.name}: % of {result.description}." for result in results]
+    note = "\n".join([*notes, "In brackets: 95% confidence interval by bootstrap."])
+    headers = ["system", *(f"{result.name}, %" for result in results)]
+    return [TableSection(f"Accuracy and error rates of {first.entries_text}", headers, rows, note)]
 
 
 def scores_section(scores: Mapping[str, TranslationScores]) -> TableSection:
@@ -79,7 +98,7 @@ def significance_text(names: tuple[str, str], test: PairedBootstrapResult) -> st
     """Describe the result of a test."""
     if not test.significant:
         return f"no significant difference in {test.metric} (p = {test.p_value:.2g})."
-    better = names[1] if test.difference > 0 else names[0]
+    better = names[1] if test.second_is_better else names[0]
     return f"{better} is significantly better in {test.metric} (p = {test.p_value:.2g})."
 
 
@@ -156,8 +175,9 @@ def comparison_text(comparison: Comparison, *, markdown: bool = False) -> str:
     first, second = names = (comparison.first.name, comparison.second.name)
     lengths = {system.name: system.by_length for system in comparison.systems}
     sections = [
+        *metrics_section({system.name: system.task_scores for system in comparison.systems}),
         scores_section({system.name: system.scores for system in comparison.systems}),
-        paired_section(names, (comparison.bleu, comparison.chrf)),
+        paired_section(names, comparison.tests),
         lengths_section(lengths, "the source" if comparison.has_source else "the references"),
         frequencies_section(comparison),
         ngrams_section(f"n-grams gained: right more often in {second}", comparison.gained, names),
@@ -215,73 +235,98 @@ def evaluation_text(
     """Return one translator as a list of its scores, or several as a table with tests against the first."""
     format_scores = _score_list if len(evaluations) == 1 else _score_table
     parts = [format_scores(evaluations, search)]
-    parts += [paired_section(pair.names, (pair.bleu, pair.chrf)).as_text() for pair in comparisons]
+    parts += [paired_section(pair.names, pair.tests).as_text() for pair in comparisons]
     if by_length:
         classes = {name: evaluation.by_length for name, evaluation in evaluations.items()}
         parts.append(lengths_section(classes).as_text())
     return "\n\n".join(parts)
 
 
+TextRow = tuple[str, object, str]  # name, value, explanation
+
+
 def _score_list(evaluations: Mapping[str, TranslatorEvaluation], search: SearchDescription) -> str:
     ((name, evaluation),) = evaluations.items()
-    scores, edits, likelihood = evaluation.scores, evaluation.edits, evaluation.reference_likelihood
-    floor = "" if evaluation.floor is None else f"; the true distribution has {evaluation.floor.value:,.2f}"
-    speed = len(evaluation.translations) / evaluation.seconds
-    unknown_words: list[tuple[str, object, str]] = []
-    if (recall := evaluation.unknown_word_recall) is not None and recall.words:
-        explanation = f"of {recall.words:,} in the references that are not in its vocabulary"
-        unknown_words = [("unknown words found", recall.recalled, explanation)]
-    rows: list[tuple[str, object, str]] = [
-        ("sentences", scores.sentences, str(search)),
-        ("BLEU", scores.bleu, scores.signature),
-        ("chrF", scores.chrf, scores.chrf_signature),
-        ("length ratio", f"{scores.length_ratio:.3f}", "words, divided by words of the references"),
-        ("exactly right", f"{100 * edits.exact_match:.1f}%", "translations that are the same as the reference"),
-        ("word error rate", f"{100 * edits.word_error_rate:.1f}%", "words to insert, delete or replace"),
-        ("repeated words", edits.repeated, "more often than in the reference, after the first"),
-        ("dropped words", edits.dropped, f"of {edits.words:,} in the references, with nothing in their place"),
-        *unknown_words,
-        ("perplexity", evaluation.perplexity, f"of the references, per word or sentence end{floor}"),
-        (
-            "perplexity class",
-            evaluation.perplexity_class,
-            f"the same, if {likelihood.unknown:,} unknown tokens are only scored as being unknown",
-        ),
-        ("perplexity characters", f"{likelihood.perplexity_characters:.4f}", "per character"),
-        ("sentences per second", speed, f"{evaluation.seconds:,.1f} seconds"),
-    ]
+    task, scores = evaluation.task_scores, evaluation.scores
+    metric_rows: dict[str, TextRow] = {
+        result.name: (result.name, result.value_text, f"{result.interval_text}; {result.description}")
+        for result in task.results
+    }
+    rows: list[TextRow]
+    if task.kind == TargetKind.SENTENCES:
+        rows = [("sentences", scores.sentences, str(search)), *metric_rows.values(), *_word_rows(evaluation)]
+        last: list[TextRow] = []
+    else:
+        last = [metric_rows.pop(metric) for metric in SENTENCE_METRICS]
+        rows = [("words", task.entries, f"{task.entries_text}; {search}"), *metric_rows.values()]
+    rows += [*_perplexity_rows(evaluation), *last]
     if scores.empty or evaluation.unfinished:
         rows.append(("empty", scores.empty, f"translations without words; {evaluation.unfinished:,} were cut off"))
     if evaluation.alignment is not None:
         error = f"{100 * evaluation.alignment.error_rate:.1f}%"
         rows.append(("alignment error", error, "of the attention, compared with the true alignment of the references"))
-    if errors := evaluation.errors:
-        search_share, model_share = (
-            f"{100 * errors[kind] / max(1, sum(errors.values())):.1f}%" for kind in ("search", "model")
-        )
-        same = f"{errors['none']:,} are the same as the reference"
-        better = "the translation has the same or a better score"
-        rows += [
-            (
-                "search errors",
-                errors["search"],
-                f"{search_share}: the reference has a better score than the translation",
-            ),
-            ("model errors", errors["model"], f"{model_share}: {better}; {same}"),
-        ]
-    return format_table([name, "", ""], rows)
+    return format_table([name, "", ""], [*rows, *_diagnosis_rows(evaluation.errors)])
+
+
+def _word_rows(evaluation: TranslatorEvaluation) -> list[TextRow]:
+    """Return what concerns the words of sentences."""
+    scores, edits = evaluation.scores, evaluation.edits
+    rows: list[TextRow] = [
+        ("length ratio", f"{scores.length_ratio:.3f}", "words, divided by words of the references"),
+        ("exactly right", f"{100 * edits.exact_match:.1f}%", "translations that are the same as the reference"),
+        ("word error rate", f"{100 * edits.word_error_rate:.1f}%", "words to insert, delete or replace"),
+        ("repeated words", edits.repeated, "more often than in the reference, after the first"),
+        ("dropped words", edits.dropped, f"of {edits.words:,} in the references, with nothing in their place"),
+    ]
+    if (recall := evaluation.unknown_word_recall) is not None and recall.words:
+        explanation = f"of {recall.words:,} in the references that are not in its vocabulary"
+        rows.append(("unknown words found", recall.recalled, explanation))
+    return rows
+
+
+def _perplexity_rows(evaluation: TranslatorEvaluation) -> list[TextRow]:
+    likelihood = evaluation.reference_likelihood
+    floor = "" if evaluation.floor is None else f"; the true distribution has {evaluation.floor.value:,.2f}"
+    speed = len(evaluation.translations) / evaluation.seconds
+    by_class = f"the same, if {likelihood.unknown:,} unknown tokens are only scored as being unknown"
+    return [
+        ("perplexity", evaluation.perplexity, f"of the references, per word or sentence end{floor}"),
+        ("perplexity class", evaluation.perplexity_class, by_class),
+        ("perplexity characters", f"{likelihood.perplexity_characters:.4f}", "per character"),
+        ("sentences per second", speed, f"{evaluation.seconds:,.1f} seconds"),
+    ]
+
+
+def _diagnosis_rows(errors: Mapping[str, int]) -> list[TextRow]:
+    """Return the numbers of search errors and model errors, if they were counted."""
+    if not errors:
+        return []
+    search_share, model_share = (
+        f"{100 * errors[kind] / max(1, sum(errors.values())):.1f}%" for kind in ("search", "model")
+    )
+    same = f"{errors['none']:,} are the same as the reference"
+    better = "the translation has the same or a better score"
+    worse = "the reference has a better score than the translation"
+    return [
+        ("search errors", errors["search"], f"{search_share}: {worse}"),
+        ("model errors", errors["model"], f"{model_share}: {better}; {same}"),
+    ]
 
 
 def _score_table(evaluations: Mapping[str, TranslatorEvaluation], search: SearchDescription) -> str:
     results = list(evaluations.values())
     first = results[0]
-    columns: dict[str, list[object]] = {
-        "system": list(evaluations),
-        "BLEU": [result.scores.bleu for result in results],
-        "chrF": [result.scores.chrf for result in results],
-        "length ratio": [f"{result.scores.length_ratio:.3f}" for result in results],
-        "exact, %": [f"{100 * result.edits.exact_match:.1f}" for result in results],
-        "word errors, %": [f"{100 * result.edits.word_error_rate:.1f}" for result in results],
+    columns: dict[str, list[object]] = {"system": list(evaluations)}
+    for number, metric in enumerate(first.task_scores.results):
+        name = f"{metric.name}, %" if metric.is_percentage else metric.name
+        columns[name] = [f"{result.task_scores.results[number].value:.2f}" for result in results]
+    if first.task_scores.kind == TargetKind.SENTENCES:
+        columns |= {
+            "length ratio": [f"{result.scores.length_ratio:.3f}" for result in results],
+            "exact, %": [f"{100 * result.edits.exact_match:.1f}" for result in results],
+            "word errors, %": [f"{100 * result.edits.word_error_rate:.1f}" for result in results],
+        }
+    columns |= {
         "perplexity": [result.perplexity for result in results],
         "characters": [f"{result.reference_likelihood.perplexity_characters:.4f}" for result in results],
         "sentences/s": [len(result.translations) / result.seconds for result in results],
@@ -295,5 +340,7 @@ def _score_table(evaluations: Mapping[str, TranslatorEvaluation], search: Search
         columns["model errors"] = [result.errors["model"] for result in results]
     floor = "" if first.floor is None else f"; perplexity of the true distribution: {first.floor.value:,.2f}"
     table = format_table(list(columns), list(zip(*columns.values(), strict=True)))
+    task = first.task_scores
+    explanations = [f"{metric.name}: {metric.description}\n" for metric in task.results if metric.is_percentage]
     signatures = f"BLEU|{first.scores.signature}\nchrF2|{first.scores.chrf_signature}"
-    return f"{table}\n\n{first.scores.sentences:,} sentences, {search}{floor}\n{signatures}"
+    return f"{table}\n\n{task.entries_text}, {search}{floor}\n{''.join(explanations)}{signatures}"
