@@ -86,11 +86,17 @@ class TrainingProgress:
 def format_start(started: TrainingStarted, token_name: str) -> str:
     """Return a line about the size of a training run that starts or resumes."""
     updates = started.progress.update
+    frozen = f" ({started.frozen_parameters:,} more are frozen)" if started.frozen_parameters else ""
     sizes = (
-        f"{started.parameters:,} parameters, {started.predictions:,} {token_name}s, "
+        f"{started.parameters:,} parameters{frozen}, {started.predictions:,} {token_name}s, "
         f"{started.updates_per_epoch:,} updates per epoch, {started.data_order}"
     )
-    return f"resuming after update {updates:,}: {sizes}" if updates else f"training: {sizes}"
+    if updates:
+        return f"resuming after update {updates:,}: {sizes}"
+    losses = {"dev": started.dev_loss, "old dev": started.replay_dev_loss}
+    before = [f"{name} {format_perplexity(loss)}" for name, loss in losses.items() if loss is not None]
+    initial = f"\nbefore training: {_perplexity_name(token_name)} {', '.join(before)}" if before else ""
+    return f"training: {sizes}{initial}"
 
 
 def format_step(step: StepReport, speed: str, token_name: str, *, has_auxiliary_loss: bool = False) -> str:
@@ -109,14 +115,19 @@ def format_step(step: StepReport, speed: str, token_name: str, *, has_auxiliary_
     if step.dev_loss is not None:
         best = " (best)" if progress.best_update == progress.update else ""
         perplexities.append(f"dev {format_perplexity(step.dev_loss)}{best}")
+    if step.replay_dev_loss is not None:
+        perplexities.append(f"old dev {format_perplexity(step.replay_dev_loss)}")
     if perplexities:
-        name = "perplexity by class" if token_name == "word" else f"perplexity per {token_name}"
-        losses.insert(0, f"{name} {', '.join(perplexities)}")
+        losses.insert(0, f"{_perplexity_name(token_name)} {', '.join(perplexities)}")
     epoch = progress.epoch if progress.batch == 0 else progress.epoch + 1
     parts = [*losses, f"{speed}, {_format_duration(progress.seconds)}"]
     if step.rolled_back:
         parts.append("the loss was not finite: rolled back to the best parameters, with half the learning rate")
     return f"epoch {epoch}, update {progress.update:,}: {'; '.join(parts)}"
+
+
+def _perplexity_name(token_name: str) -> str:
+    return "perplexity by class" if token_name == "word" else f"perplexity per {token_name}"
 
 
 def format_perplexity(loss: float) -> str:

@@ -72,6 +72,7 @@ def render_card(config: Mapping[str, object], sizes: Mapping[str, int], scores: 
         f"Trained with dragoman. {_file_list(kind, sizes)}",
         "## Data",
         _data_table(config.get("data")) or "The training data was not recorded.",
+        *_trained_from_section(config.get("trained_from")),
         *_weights_section(config),
         *(["## Sizes", _table(["", ""], [(name, f"{size:,}") for name, size in sizes.items()])] if sizes else []),
         *(["## Scores", _table(["text", "", "", "signature"], rows) or NO_SCORES] if is_scorer else []),
@@ -94,6 +95,19 @@ def _file_list(kind: str, sizes: Mapping[str, int]) -> str:
     words = "`source-vocab.tsv` and `vocab.tsv` its words" if "source words" in sizes else "`vocab.tsv` its words"
     arrays = ", `model.safetensors` its parameters" if "parameters" in sizes else ""
     return f"`config.yaml` has its settings, {words}{arrays}."
+
+
+def _trained_from_section(earlier: object) -> list[str]:
+    """The texts of earlier trainings, if the model was trained from a trained one."""
+    if not isinstance(earlier, Sequence) or not earlier:
+        return []
+    texts = {
+        f"training {number}, {name}": text
+        for number, data in enumerate(earlier, 1)
+        if isinstance(data, Mapping)
+        for name, text in data.items()
+    }
+    return ["## Trained from", "Training started from a model that was trained on these texts:", _data_table(texts)]
 
 
 def _weights_section(config: Mapping[str, object]) -> list[str]:

@@ -62,7 +62,11 @@ class TrainingConfig(Settings):
     text."""
     unknown_rate: float | None = Field(default=None, ge=0, lt=1)
     """Share of the words seen once that are replaced by <unk> in training, so that the model learns its probability.
-    Default: 0.5, or 0 if the text has unknown words or the vocabulary is closed."""
+    Default: 0.5, or 0 if the text has unknown words, the vocabulary is closed, or the model was trained before."""
+    freeze: tuple[str, ...] = ()
+    """Parts of the model that are not trained, by the names of its modules, such as encoder,embedding."""
+    replay_share: float = Field(default=0.3, gt=0, lt=1)
+    """Share of old sentences in every epoch, if there is an old text to replay."""
     seed: int = Field(default=1, ge=0)
     """Random seed of initial parameters, order of sentences and dropout."""
     threads: int | None = Field(default=None, ge=1)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
+from typing import cast
 
 import torch
 from torch import nn
@@ -23,7 +24,16 @@ from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
-from dragoman.training.loop import StepReport, TrainingTask, TrainState, load_parameters, training_steps
+from dragoman.training.freezing import frozen
+from dragoman.training.loop import (
+    StepReport,
+    TrainingTask,
+    TrainState,
+    evaluate_replay,
+    evaluate_start,
+    load_parameters,
+    training_steps,
+)
 from dragoman.training.objectives import (
     ModelT,
     Objective,
@@ -36,6 +46,7 @@ from dragoman.training.objectives import (
 )
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, ExamplesT, LikelihoodModel, StorableModel, TranslationModel
+from dragoman.training.replay import with_replay
 from dragoman.training.run_directory import TrainingDirectory, arrays_fingerprint
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -51,6 +62,9 @@ class TrainingStarted:
     updates_per_epoch: int
     data_order: str  # how the text is read
     has_auxiliary_loss: bool  # whether the training loss has more terms than -log P
+    frozen_parameters: int = 0  # number of parameters that are not trained
+    dev_loss: float | None = None  # of a model that was trained before, when training starts
+    replay_dev_loss: float | None = None  # of the old dev text, then
 
 
 @dataclass(frozen=True)
@@ -78,9 +92,14 @@ def fit(
     force: bool = False,
     callback: TrainingCallback | None = None,
     objective: Objective[ModelT, ExamplesT] = negative_log_likelihood,
+    replay: ExamplesT | None = None,
+    replay_dev: ExamplesT | None = None,
     **settings: object,
 ) -> FitResult:
     """Train a model in place. Other arguments are settings of `TrainingConfig`.
+
+    A model that was trained before is trained further: its dev loss is computed first, and its parameters are kept
+    unless training improves them.
 
     Args:
         model: A model of this package, or any torch module with a custom objective.
@@ -93,6 +112,8 @@ def fit(
         callback: Called when training starts and after each step.
         objective: Function of model, examples and generator (None in evaluation) that returns the losses of all
             predictions.
+        replay: Old training data, against forgetting: a sample of it is the share `replay_share` of every epoch.
+        replay_dev: Old dev data, evaluated with `dev`. The best parameters are selected by `dev` only.
 
     >>> from dragoman import Corpus, FeedForwardModel, fit
     >>> corpus = Corpus.from_sentences(["the cat sat", "the dog sat", "a cat ran", "a dog ran"])
@@ -104,45 +125,63 @@ def fit(
     True
     """
     config = validate(config or TrainingConfig, settings, "settings")
-    _check_data(model, data, dev, config)
-    task = _create_task(model, data, dev, objective, config)
+    for text in (data, dev, replay, replay_dev):
+        _check_data(model, text, config, "dev" if text is dev or text is replay_dev else "training")
+    earlier = _earlier_data(model)
+    if earlier and config.unknown_rate is None:
+        config = validate(config, {"unknown_rate": 0.0}, "settings")
+    fingerprints = _fingerprints({"train": data, "dev": dev, "replay": replay, "replay_dev": replay_dev})
+    task = _create_task(model, data, dev, objective, config, replay, replay_dev)
     directory = None
     if output is not None:
         if not isinstance(model, StorableModel):
             raise DataError("only models of this package can be trained in a directory; leave out output")
         directory = TrainingDirectory(Path(output), model)
-    with limit_threads(config.threads), on_device(model, config.device):
+    with limit_threads(config.threads), on_device(model, config.device), frozen(model, config.freeze):
         if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
-            fingerprints = {
-                "train": data.fingerprint(),
-                "dev": dev.fingerprint() if isinstance(dev, Corpus | ParallelCorpus) else None,
-                "start": arrays_fingerprint(model.arrays()),
-            }
+            fingerprints["start"] = arrays_fingerprint(model.arrays())
             model.training_metadata = {"training": config.model_dump(mode="json"), "data": fingerprints}
+            if earlier:
+                model.training_metadata = {**model.training_metadata, "trained_from": earlier}
         state = TrainState.create(model, config)
         finished = directory is not None and directory.create_or_resume(state, config, force=force)
         if not finished:
+            if earlier:
+                evaluate_start(state, task)
             _run(state, task, directory, callback or (lambda event: None), forced=force)
         load_parameters(model, state.best_parameters)
         return FitResult(state.progress, finished)
 
 
-def _check_data(model: nn.Module, data: Examples, dev: Examples | None, config: TrainingConfig) -> None:
+def _earlier_data(model: nn.Module) -> list[object]:
+    """Return the fingerprints of the texts that a model was trained on before, the first training first."""
+    metadata = model.training_metadata if isinstance(model, StorableModel) else {}
+    before = metadata.get("trained_from")
+    return [*(before if isinstance(before, list) else ()), *([metadata["data"]] if "data" in metadata else ())]
+
+
+def _fingerprints(texts: Mapping[str, Examples | None]) -> dict[str, object]:
+    """Return the fingerprints of texts by their names; those of old texts only if there are any."""
+    return {
+        name: text.fingerprint() if isinstance(text, Corpus | ParallelCorpus) else None
+        for name, text in texts.items()
+        if text is not None or not name.startswith("replay")
+    }
+
+
+def _check_data(model: nn.Module, text: Examples | None, config: TrainingConfig, name: str) -> None:
     """Raise an error for empty data, another vocabulary than the model's, or settings the model does not support."""
-    if not data.sizes.sum():
-        raise DataError("the training text is empty")
-    if dev is not None and not dev.sizes.sum():
-        raise DataError("the dev text is empty")
-    for text in (data, dev):
-        if isinstance(text, Corpus | ParallelCorpus) and isinstance(model, LikelihoodModel):
-            needed = "sentence pairs" if isinstance(model, TranslationModel) else "a text in one language"
-            if isinstance(text, ParallelCorpus) != isinstance(model, TranslationModel):
-                raise DataError(f"{type(model).__name__} is trained on {needed}, not on a {type(text).__name__}")
-        if isinstance(text, ParallelCorpus) and isinstance(model, TranslationModel):
-            text.target.require_vocab(model.vocab)
-            text.source.require_vocab(model.source_vocab)
-        elif isinstance(text, Corpus) and isinstance(model, LikelihoodModel):
-            text.require_vocab(model.vocab)
+    if text is not None and not text.sizes.sum():
+        raise DataError(f"the {name} text is empty")
+    if isinstance(text, Corpus | ParallelCorpus) and isinstance(model, LikelihoodModel):
+        needed = "sentence pairs" if isinstance(model, TranslationModel) else "a text in one language"
+        if isinstance(text, ParallelCorpus) != isinstance(model, TranslationModel):
+            raise DataError(f"{type(model).__name__} is trained on {needed}, not on a {type(text).__name__}")
+    if isinstance(text, ParallelCorpus) and isinstance(model, TranslationModel):
+        text.target.require_vocab(model.vocab)
+        text.source.require_vocab(model.source_vocab)
+    elif isinstance(text, Corpus) and isinstance(model, LikelihoodModel):
+        text.require_vocab(model.vocab)
     if config.label_smoothing and not (isinstance(model, LikelihoodModel) and model.supports_label_smoothing):
         raise DataError("label smoothing is for neural networks; set label_smoothing to 0")
     if isinstance(model, LikelihoodModel) and model.carries and not config.batch_size:
@@ -155,6 +194,8 @@ def _create_task(
     dev: ExamplesT | None,
     objective: Objective[ModelT, ExamplesT],
     config: TrainingConfig,
+    replay: ExamplesT | None,
+    replay_dev: ExamplesT | None,
 ) -> TrainingTask:
     """Return the task: sentences in random order, or a stream for a model that carries its state.
 
@@ -172,14 +213,17 @@ def _create_task(
     else:
         stateful = stateless_objective(model, objective)
     closed = isinstance(model, LikelihoodModel) and isinstance(model.unknown, ClosedVocabulary)
-    text = data.target if isinstance(data, ParallelCorpus) else data
+    order, examples = STREAM if carries else SENTENCES, cast(Examples, data)
+    if replay is not None:
+        examples, order = with_replay(data, replay, order)
+    text = examples.target if isinstance(examples, ParallelCorpus) else examples
     if isinstance(text, Corpus):
         target = UnknownWordReplacement.of_singletons(text, config.unknown_rate, closed=closed)
         source = None
-        if isinstance(data, ParallelCorpus):
-            source = UnknownWordReplacement.of_singletons(data.source, config.unknown_rate)
+        if isinstance(examples, ParallelCorpus):
+            source = UnknownWordReplacement.of_singletons(examples.source, config.unknown_rate)
         stateful = with_unknown_words(stateful, target, source)
-    return TrainingTask(data, dev, stateful, config, perf_counter, STREAM if carries else SENTENCES)
+    return TrainingTask(examples, dev, stateful, config, perf_counter, order, replay_dev)
 
 
 @contextmanager
@@ -208,14 +252,21 @@ def _run(
     forced: bool,
 ) -> None:
     """Train to the end, with callbacks and checkpoints."""
+    trained, frozen_parameters = (
+        sum(parameter.numel() for parameter in state.model.parameters() if parameter.requires_grad == is_trained)
+        for is_trained in (True, False)
+    )
     callback(
         TrainingStarted(
             state.progress,
-            sum(parameter.numel() for parameter in state.model.parameters()),
+            trained,
             task.predictions,
             len(task.batches(state.progress.epoch)),
             task.data_order.description.format_map(task.config.model_dump()),
             isinstance(state.model, LikelihoodModel) and state.model.has_auxiliary_loss,
+            frozen_parameters,
+            state.progress.best_dev_loss if not state.progress.update else None,
+            evaluate_replay(state, task) if not state.progress.update else None,
         )
     )
     with catch_stop_signals() as request:

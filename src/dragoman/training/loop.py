@@ -47,6 +47,7 @@ class TrainingTask:
     config: TrainingConfig
     clock: Callable[[], float]  # seconds
     data_order: DataOrder = SENTENCES
+    replay_dev: Examples | None = None  # an old dev text, evaluated but not used to select the best parameters
 
     @cached_property
     def predictions(self) -> int:
@@ -87,6 +88,7 @@ class StepReport:
     evaluated: bool  # the model was evaluated, and kept if it was the best
     dev_loss: float | None  # of the evaluation, if there is a dev text
     train_loss: float | None  # mean since the last report of it, if it is due
+    replay_dev_loss: float | None = None  # of the old dev text, if there is one
 
 
 def training_steps(state: TrainState, task: TrainingTask) -> Iterator[StepReport]:
@@ -119,6 +121,7 @@ def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches
         state.carry = None
     evaluated = state.progress.evaluation_due(config)
     dev_loss = _evaluate(state, task) if evaluated else None
+    replay_dev_loss = evaluate_replay(state, task) if evaluated else None
     train_loss = None
     if evaluated or state.progress.update % config.report_every == 0:
         train_loss = state.progress.loss / state.progress.predictions if state.progress.predictions else math.nan
@@ -135,6 +138,7 @@ def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches
         evaluated,
         dev_loss,
         train_loss,
+        replay_dev_loss,
     )
 
 
@@ -208,11 +212,8 @@ def _roll_back(state: TrainState, config: TrainingConfig) -> None:
 
 def _evaluate(state: TrainState, task: TrainingTask) -> float | None:
     """Evaluate on the dev text and keep the parameters if they are the best; without one, keep the last ones."""
-    start, dev_loss = task.clock(), None
-    if task.dev is not None:
-        with _averaged_parameters(state):
-            batches = task.data_order.evaluation_batches(task.dev, MAX_PREDICTIONS)
-            dev_loss = mean_loss(state.model, batches, task.objective)
+    start = task.clock()
+    dev_loss = _loss_of(task.dev, state, task)
     if dev_loss is not None and not math.isfinite(dev_loss):
         _roll_back(state, task.config)
     else:
@@ -226,6 +227,29 @@ def _evaluate(state: TrainState, task: TrainingTask) -> float | None:
     seconds = state.progress.seconds + task.clock() - start
     state.progress = replace(state.progress, stop_reason=reason, seconds=seconds)
     return dev_loss
+
+
+def evaluate_start(state: TrainState, task: TrainingTask) -> None:
+    """Evaluate a model that was trained before, so that its parameters are kept unless training improves them."""
+    if task.dev is not None and not state.progress.update and state.progress.best_dev_loss is None:
+        _evaluate(state, task)
+
+
+def evaluate_replay(state: TrainState, task: TrainingTask) -> float | None:
+    """Return the loss of the old dev text, if there is one. It is reported, and selects nothing."""
+    if task.replay_dev is None:
+        return None
+    start = task.clock()
+    loss = _loss_of(task.replay_dev, state, task)
+    state.progress = replace(state.progress, seconds=state.progress.seconds + task.clock() - start)
+    return loss
+
+
+def _loss_of(dev: Examples | None, state: TrainState, task: TrainingTask) -> float | None:
+    if dev is None:
+        return None
+    with _averaged_parameters(state):
+        return mean_loss(state.model, task.data_order.evaluation_batches(dev, MAX_PREDICTIONS), task.objective)
 
 
 @contextmanager

@@ -150,7 +150,14 @@ Config = dict[str, dict[str, object]]
 def _changes(old: Config, new: Config) -> list[str]:
     """Return descriptions of the differences between two configurations."""
     old_data, new_data = (config.pop("data", {}) for config in (old, new))
-    texts = {"train": "another training text", "dev": "another dev text, or none"}
+    if old.pop("trained_from", None) != new.pop("trained_from", None):
+        return ["another initial model"]
+    texts = {
+        "train": "another training text",
+        "dev": "another dev text, or none",
+        "replay": "another old text to replay, or none",
+        "replay_dev": "another old dev text, or none",
+    }
     changed_texts = [message for name, message in texts.items() if old_data.get(name) != new_data.get(name)]
     without_unknown = ({name: part for name, part in config.items() if name != "unknown"} for config in (old, new))
     changes = config_differences(*without_unknown) + changed_texts
@@ -170,6 +177,7 @@ def _metrics(report: StepReport) -> dict[str, float]:
         "gradient_norm": report.gradient_norm,
         "train_loss": report.train_loss,
         "dev_loss": report.dev_loss,
+        "replay_dev_loss": report.replay_dev_loss,
         "best_dev_loss": progress.best_dev_loss,
         "went_back": report.rolled_back,
     }

@@ -1,0 +1,61 @@
+"""Replay: a sample of old examples in every epoch of a training run on new ones, against forgetting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.core.errors import DataError
+from dragoman.data.concatenation import concatenate, concatenate_pairs
+from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.training.batch_order import STREAM, DataOrder, EpochBatches
+from dragoman.training.config import TrainingConfig
+from dragoman.training.protocols import Examples
+
+
+def with_replay(data: Examples, old: Examples, order: DataOrder) -> tuple[Examples, DataOrder]:
+    """Return new and old examples together, and an order in which each epoch has a sample of the old ones."""
+    if isinstance(data, Corpus) and isinstance(old, Corpus):
+        both: Examples = concatenate(data, old)
+    elif isinstance(data, ParallelCorpus) and isinstance(old, ParallelCorpus):
+        both = concatenate_pairs(data, old)
+    else:
+        kinds = f"{type(data).__name__} and {type(old).__name__}"
+        raise DataError(f"replay mixes two texts, or two texts of sentence pairs, not {kinds}")
+
+    def epoch_batches(examples: Examples, config: TrainingConfig, epoch: int) -> EpochBatches:
+        sizes, share = (len(data), len(old)), config.replay_share
+        indices = replay_indices(*sizes, share, config.seed, epoch, contiguous=order is STREAM)
+        return order.epoch_batches(examples.select(indices), config, epoch)
+
+    return both, replace(
+        order, epoch_batches=epoch_batches, description=f"{order.description}, {{replay_share:.0%}} old"
+    )
+
+
+def replay_indices(
+    new: int, old: int, share: float, seed: int, epoch: int, *, contiguous: bool = False
+) -> NDArray[np.int64]:
+    """Return the examples of an epoch: all new ones, and old ones such that these are the given share.
+
+    New examples have the indices 0 to `new` - 1, old ones follow. Old examples are drawn by seed and epoch; if there
+    are too few, each is repeated as often as the others, or once more.
+
+    Args:
+        contiguous: Draw a part of the old text in its order, for a text that is read as a stream.
+
+    >>> indices = replay_indices(6, 100, 0.25, seed=1, epoch=0)
+    >>> indices[:6].tolist(), (indices[6:] >= 6).tolist()
+    ([0, 1, 2, 3, 4, 5], [True, True])
+    >>> replay_indices(3, 3, 0.7, seed=1, epoch=0, contiguous=True).tolist()
+    [0, 1, 2, 4, 5, 3, 4, 5, 3, 4]
+    """
+    number = max(1, round(new * share / (1 - share)))
+    random = np.random.default_rng([seed, epoch, new])
+    if contiguous:
+        drawn = (int(random.integers(old)) + np.arange(number)) % old
+    else:
+        drawn = np.concatenate([random.permutation(old) for _ in range(-(-number // old))])[:number]
+    return np.concatenate([np.arange(new), new + drawn])
