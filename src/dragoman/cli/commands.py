@@ -28,6 +28,7 @@ OPTIONS = {
 COMMANDS = {
     "lab": ("lab:lab", "Write a synthetic German-English corpus with known probabilities."),
     "doctor": ("doctor:doctor", "Check a text or sentence pairs before training."),
+    "split": ("split:split", "Divide a text or sentence pairs into train, dev and test, without leaks."),
     "cluster": ("cluster:cluster", "Find classes of words by Brown clustering."),
     "train": ("", "Train a model of the given kind."),
     "translate": ("translate:translate", "Translate standard input or a file line by line."),

@@ -1,0 +1,203 @@
+"""Groups of lines that are the same or nearly the same.
+
+Lines are compared without case, punctuation, white space and the values of numbers. Near-duplicates are lines whose sets
+of character 4-grams overlap: their Jaccard similarity |A and B| / |A or B| is at least a threshold. Candidates are found
+with MinHash and locality-sensitive hashing (Leskovec et al., Mining of Massive Datasets, section 3.4), and each is
+verified, so that only true near-duplicates are grouped.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.core.errors import DataError
+from dragoman.core.kernels import kernel
+from dragoman.core.threads import parallel_map, split_range
+from dragoman.data.ranges import offsets_of
+
+DEFAULT_SIMILARITY = 0.7  # one word of ten is different
+NGRAM = 4  # characters
+BANDS, ROWS = 20, 5  # a pair of similarity 0.7 is a candidate with probability 0.975, of similarity 0.8 with 0.9996
+_SPACE, _DIGIT = ord(" "), ord("0")
+
+
+class _Simplification(dict[int, int]):
+    """A table for `str.translate`: all digits become 0, everything but letters, marks and digits a space."""
+
+    def __missing__(self, code: int) -> int:
+        category = unicodedata.category(chr(code))
+        self[code] = _DIGIT if category == "Nd" else code if category[0] in "LMN" else _SPACE
+        return self[code]
+
+
+_SIMPLIFICATION = _Simplification()
+_NUMBER = re.compile("0[0 ]*0")  # 1,000 and 1000 are the same
+
+
+def simplify(line: str) -> str:
+    """Return a line without case, punctuation, white space and the values of numbers.
+
+    >>> simplify("Er kam, am 12.5., um 7 Uhr!"), simplify("...")
+    ('er kam am 0 um 0 uhr', '...')
+    """
+    plain = line if line.isascii() else unicodedata.normalize("NFKC", line)
+    words = " ".join(plain.casefold().translate(_SIMPLIFICATION).split())
+    return _NUMBER.sub("0", words) or line.strip()
+
+
+def group_duplicates(sides: Sequence[Sequence[str]], similarity: float = DEFAULT_SIMILARITY) -> NDArray[np.int64]:
+    """Return the group of each line of a text, or of each pair of parallel texts.  # (lines,)
+
+    Two pairs are in one group if their sources or their targets are duplicates, or if a chain of such pairs connects
+    them. Blank lines are nobody's duplicates. A group is the index of its first line.
+
+    Args:
+        sides: one text or several parallel ones, each a sequence of lines.
+        similarity: the Jaccard similarity from which lines are near-duplicates; 1: only equal lines are duplicates.
+
+    >>> group_duplicates([["A dog.", "a dog", "A cat."], ["Ein Hund", "Hund", "hund!"]]).tolist()
+    [0, 0, 0]
+    """
+    if not 0 < similarity <= 1:
+        raise DataError(f"similarity {similarity}: give a number above 0, at most 1")
+    parents = np.arange(len(sides[0]))
+    for lines in sides:
+        keys, first_lines = list[str](), dict[str, int]()
+        for number, key in enumerate(map(simplify, lines)):
+            first = first_lines.setdefault(key, number) if key else number
+            keys += [key] if first == number and key else []
+            if first != number:
+                _join(parents, first, number)
+        if similarity < 1:
+            representatives = np.fromiter(first_lines.values(), np.int64, len(first_lines))
+            representatives = representatives[[bool(key) for key in first_lines]]
+            _join_similar(keys, representatives, similarity, parents)
+    return _roots(parents)
+
+
+def _join_similar(
+    keys: Sequence[str], numbers: NDArray[np.int64], similarity: float, parents: NDArray[np.int64]
+) -> None:
+    """Join the groups of similar lines, given by their simplified texts and their numbers."""
+    codes = np.frombuffer("".join(keys).encode("utf-32-le", "replace"), np.uint32)
+    offsets = offsets_of(np.fromiter(map(len, keys), np.int64, len(keys)))
+    spans = split_range(0, len(keys))
+    long_enough = np.diff(offsets) >= NGRAM
+    for band in range(BANDS):
+        parts = parallel_map(lambda span, band=band: _band_keys(codes, offsets, *span, band), spans)  # type: ignore[misc]
+        buckets = np.concatenate([np.zeros(0, np.uint64), *parts])
+        order = np.argsort(buckets, kind="stable")
+        order = order[long_enough[order]]
+        _join_buckets(codes, offsets, order, buckets, numbers, parents, similarity)
+
+
+@kernel
+def _mix(key: Any) -> Any:
+    """Scramble the bits of a number (the finaliser of SplitMix64)."""
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
+
+
+@kernel
+def _ngram(codes: Any, position: int) -> Any:
+    key = np.uint64(0)
+    for i in range(position, position + NGRAM):
+        key = (key ^ np.uint64(codes[i])) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
+    return key
+
+
+@kernel
+def _band_keys(codes: Any, offsets: Any, first: int, last: int, band: int) -> Any:
+    """Return one number for the ROWS minimum hashes of each line."""
+    result = np.zeros(last - first, np.uint64)
+    minima = np.empty(ROWS, np.uint64)
+    for line in range(first, last):
+        minima[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
+        for position in range(offsets[line], offsets[line + 1] - NGRAM + 1):
+            key = _ngram(codes, position)
+            for row in range(ROWS):
+                value = _mix(key + np.uint64(band * ROWS + row + 1) * np.uint64(0x9E3779B97F4A7C15))
+                if value < minima[row]:
+                    minima[row] = value
+        for row in range(ROWS):
+            result[line - first] = _mix(result[line - first] ^ minima[row])
+    return result
+
+
+@kernel
+def _join_buckets(
+    codes: Any, offsets: Any, order: Any, buckets: Any, numbers: Any, parents: Any, similarity: float
+) -> None:
+    """Join each line with the line before it in its bucket, and with the first one, if they are similar."""
+    start = 0
+    for k in range(1, order.size):
+        if buckets[order[k]] != buckets[order[start]]:
+            start = k
+            continue
+        for other in (order[k - 1], order[start]):
+            root, other_root = _root(parents, numbers[order[k]]), _root(parents, numbers[other])
+            if root != other_root and _is_similar(codes, offsets, order[k], other, similarity):
+                parents[max(root, other_root)] = min(root, other_root)
+
+
+@kernel
+def _distinct_ngrams(codes: Any, offsets: Any, line: int) -> Any:
+    keys = np.empty(offsets[line + 1] - offsets[line] - NGRAM + 1, np.uint64)
+    for k in range(keys.size):
+        keys[k] = _ngram(codes, offsets[line] + k)
+    keys.sort()
+    size = 1
+    for k in range(1, keys.size):
+        if keys[k] != keys[size - 1]:
+            keys[size] = keys[k]
+            size += 1
+    return keys[:size]
+
+
+@kernel
+def _is_similar(codes: Any, offsets: Any, line: int, other: int, similarity: float) -> bool:
+    """Return whether the Jaccard similarity of two lines reaches the threshold."""
+    a, b = _distinct_ngrams(codes, offsets, line), _distinct_ngrams(codes, offsets, other)
+    i, j, common = 0, 0, 0
+    while i < a.size and j < b.size:
+        if a[i] == b[j]:
+            common += 1
+            i += 1
+            j += 1
+        elif a[i] < b[j]:
+            i += 1
+        else:
+            j += 1
+    return bool(common >= similarity * (a.size + b.size - common))
+
+
+@kernel
+def _root(parents: Any, number: int) -> int:
+    while parents[number] != number:
+        parents[number] = parents[parents[number]]
+        number = parents[number]
+    return number
+
+
+def _join(parents: NDArray[np.int64], first: int, second: int) -> None:
+    """Join two groups; the lower number is the root."""
+    while parents[first] != first:
+        first = int(parents[first])
+    while parents[second] != second:
+        second = int(parents[second])
+    parents[max(first, second)] = min(first, second)
+
+
+def _roots(parents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the root of each number."""
+    roots = parents[parents]
+    while not np.array_equal(roots, parents):
+        parents, roots = roots, roots[roots]
+    return roots

@@ -1,0 +1,214 @@
+"""Duplicates, near-duplicates, and dividing a corpus without leaks; `dragoman split`."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from command import is_one_line
+from dragoman.core.errors import DataError
+from dragoman.data.held_out import divide, hold_out
+from dragoman.data.near_duplicates import NGRAM, group_duplicates, simplify
+
+WORDS = [f"{a}{b}{c}" for a in ("ka", "lo", "mi", "tu") for b in ("ren", "sto", "fal") for c in ("d", "gen", "s", "um")]
+
+
+def jaccard(first: str, second: str) -> float:
+    """The similarity by its definition."""
+    a, b = ({text[i : i + NGRAM] for i in range(len(text) - NGRAM + 1)} for text in (simplify(first), simplify(second)))
+    return len(a & b) / len(a | b) if a | b else float(first == second)
+
+
+def random_lines(count: int, seed: int) -> list[str]:
+    """Random sentences; every fourth is an earlier one with one word changed."""
+    chance = random.Random(seed)
+    lines: list[str] = []
+    for number in range(count):
+        words = chance.choices(WORDS, k=chance.randint(4, 14))
+        if number % 4 == 3:
+            words = chance.choice(lines).split()
+            words[chance.randrange(len(words))] = chance.choice(WORDS)
+        lines.append(" ".join(words))
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("Der Hund, er bellt!", "der hund er bellt", True),
+        ("In 1999 left 12 men.", "in 2004, left 7 men", True),
+        ("Straße", "STRASSE", True),
+        ("ｆｕｌｌ width", "full width", True),
+        ("कि", "की", False),  # vowel signs are not punctuation
+        ("...", "!!!", False),
+        ("彼は去った。", "彼は去った", True),
+    ],
+)
+def test_lines_are_compared_without_case_punctuation_and_numbers(first: str, second: str, same: bool) -> None:
+    assert (simplify(first) == simplify(second)) is same
+    assert (len(set(group_duplicates([[first, second]]).tolist())) == 1) is same
+
+
+def test_near_duplicates_are_those_of_the_definition() -> None:
+    """An oracle that compares all pairs. LSH misses few similar pairs, and joins no others."""
+    lines = random_lines(400, seed=3)
+    groups = group_duplicates([lines], similarity=0.7)
+    parents = list(range(len(lines)))
+
+    def root(number: int) -> int:
+        while parents[number] != number:
+            number = parents[number]
+        return number
+
+    for i, j in combinations(range(len(lines)), 2):
+        if jaccard(lines[i], lines[j]) >= 0.7:
+            parents[max(root(i), root(j))] = min(root(i), root(j))
+    expected = [root(number) for number in range(len(lines))]
+    assert len(set(expected)) < 370, "there are near-duplicates"
+    together = sum(groups[i] == groups[j] for i, j in combinations(range(len(lines)), 2))
+    wrong = [i for i, group in enumerate(groups.tolist()) if expected[i] != expected[group]]
+    assert wrong == [] and together >= 0.95 * sum(a == b for a, b in combinations(expected, 2))
+
+
+def test_pairs_are_grouped_by_either_side() -> None:
+    source = ["ein hund", "Ein Hund!", "eine katze", "", ""]
+    target = ["a dog", "the dog", "The dog.", "nothing", "none"]
+    assert group_duplicates([source, target], similarity=1).tolist() == [0, 0, 0, 3, 4]
+
+
+def test_bad_similarities_raise() -> None:
+    for similarity in (0, 1.1, -1, float("nan")):
+        with pytest.raises(DataError, match="similarity"):
+            group_duplicates([["a"]], similarity)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.integers(1, 30))
+def test_held_out_lines_do_not_leak(seed: int, size: int) -> None:
+    lines = random_lines(120, seed=5)
+    train, dev = hold_out([lines], size, seed)
+    assert len(dev) == size
+    assert sorted([*train.tolist(), *dev.tolist()]) == list(range(len(lines)))
+    groups = group_duplicates([lines])
+    assert not set(groups[train].tolist()) & set(groups[dev].tolist())
+    again = hold_out([lines], size, seed)
+    assert np.array_equal(again[1], dev)
+
+
+def test_seeds_give_different_lines() -> None:
+    lines = random_lines(120, seed=5)
+    assert hold_out([lines], 10, seed=1)[1].tolist() != hold_out([lines], 10, seed=2)[1].tolist()
+
+
+def test_blank_lines_stay_in_training_data() -> None:
+    train, dev = hold_out([["a b c", "", "d e f", "g h i"], ["x", "y", " ", "z"]], 1)
+    assert {1, 2} <= set(train.tolist()) and len(dev) == 1
+    assert divide([["", ""]], [1]).parts[0].tolist() == []
+
+
+def test_large_groups_are_trained_on() -> None:
+    """One group of 50 lines would be all of the dev data."""
+    lines = ["the same line"] * 50 + random_lines(300, seed=1)
+    for seed in range(5):
+        divided = divide([lines], [50, 50], seed)
+        assert [len(part) for part in divided.parts] == [50, 50] and set(range(50)) <= set(divided.train.tolist())
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    source = [*random_lines(300, seed=8), "", "leer"]
+    target = [*(line.upper()[::-1] for line in source[:300]), "blank", ""]
+    (tmp_path / "all.de").write_text("".join(f"{line}\n" for line in source))
+    (tmp_path / "all.en").write_text("".join(f"{line}\n" for line in target))
+    rows = [f"{number}\t{a}\t{b}" for number, (a, b) in enumerate(zip(source, target, strict=True))]
+    (tmp_path / "all.tsv").write_text("".join(f"{row}\n" for row in ["id\tde\ten", *rows]))
+    return tmp_path
+
+
+def test_split_pairs(good: Any, corpus: Path) -> None:
+    arguments = ("split", "--src", corpus / "all.de", "--tgt", corpus / "all.en", "--dev", 20, "--test", "10%")
+    done = good(*arguments, "-o", corpus / "new")
+    assert done.out == ""
+    assert sorted(path.name for path in (corpus / "new").iterdir()) == [
+        f"{part}.{side}" for part in ("dev", "test", "train") for side in ("de", "en")
+    ]
+    pairs = {
+        part: [(corpus / "new" / f"{part}.{side}").read_text().splitlines() for side in ("de", "en")]
+        for part in ("train", "dev", "test")
+    }
+    assert [len(pairs[part][0]) for part in ("train", "dev", "test")] == [250, 20, 30]
+    for sources, targets in pairs.values():
+        assert [line.upper()[::-1] for line in sources] == targets
+    assert "2 pairs with a blank side were left out" in done.err and "groups were kept together" in done.err
+    trained = pairs["train"][0]
+    assert not [line for line in pairs["dev"][0] if any(jaccard(line, other) >= 0.8 for other in trained)]
+    good(*arguments, "-o", corpus / "again")
+    assert (corpus / "again" / "dev.de").read_text() == (corpus / "new" / "dev.de").read_text()
+
+
+def test_split_rows_of_tables(good: Any, corpus: Path) -> None:
+    fields = ("--src-field", "de", "--tgt-field", "en")
+    good("split", "--text", corpus / "all.tsv", *fields, "--dev", 9, "--test", 0, "-o", corpus, "--prefix", "x.")
+    train, dev = ((corpus / f"x.{part}.tsv").read_text().splitlines() for part in ("train", "dev"))
+    assert train[0] == dev[0] == "id\tde\ten" and (len(train), len(dev)) == (292, 10)
+    assert {row.count("\t") for row in train} == {2} and not (corpus / "x.test.tsv").exists()
+    (corpus / "all.txt.gz").write_bytes(gzip.compress((corpus / "all.de").read_bytes()))
+    good("split", "--text", corpus / "all.txt.gz", "-o", corpus)
+    assert gzip.decompress((corpus / "dev.txt.gz").read_bytes()).count(b"\n") == 30
+
+
+def test_split_reports_what_cannot_be_held_out(run: Any, good: Any, tmp_path: Path) -> None:
+    (tmp_path / "same").write_text("ein hund bellt .\n" * 90 + "".join(f"{word}\n" for word in WORDS[:10]))
+    done = good("split", "--text", tmp_path / "same", "--dev", 20, "--test", 0, "-o", tmp_path)
+    assert "only 10 of 20 lines can be held out without leaks" in done.err and "90 lines" in done.err
+    (tmp_path / "same").write_text("ein hund bellt .\n" * 90)
+    outcome = run("split", "--text", tmp_path / "same", "-o", tmp_path / "no")
+    assert outcome.code == 2 and is_one_line(outcome.err) and "--similarity 1" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either --text FILE, or --src FILE and --tgt FILE"),
+        (["--text", "DE", "--src", "DE", "--tgt", "EN"], "give either"),
+        (["--src", "DE"], "give either"),
+        (["--text", "DE", "--dev", "many"], "such as 500 or 5%"),
+        (["--text", "DE", "--dev", "-5"], "such as 500 or 5%"),
+        (["--text", "DE", "--dev", "nan%"], "such as 500 or 5%"),
+        (["--text", "DE", "--dev", "200", "--test", "200"], "cannot be divided"),
+        (["--text", "DE", "--dev", "0", "--test", "0"], "cannot be divided"),
+        (["--text", "DE", "--similarity", "7"], "above 0, at most 1"),
+        (["--src", "DE", "--tgt", "SHORT"], "line i of both"),
+        (["--text", "DE", "--field", "2"], ".tsv and .jsonl files only"),
+        (["--text", "NOWHERE"], "no such file"),
+    ],
+)
+def test_bad_usage_of_split(run: Any, corpus: Path, arguments: list[str], message: str) -> None:
+    (corpus / "short").write_text("one\n")
+    places = {"DE": "all.de", "EN": "all.en", "SHORT": "short", "NOWHERE": "nowhere"}
+    before = sorted(corpus.iterdir())
+    words = [corpus / places[word] if word in places else word for word in arguments]
+    outcome = run("split", *words, "-o", corpus / "new")
+    assert (outcome.code, outcome.out) == (2, "") and is_one_line(outcome.err) and message in outcome.err, outcome.err
+    assert sorted(corpus.iterdir()) == before
+
+
+def test_split_replaces_nothing_by_accident(run: Any, good: Any, corpus: Path) -> None:
+    (corpus / "dev.de").write_text("mine\n")
+    outcome = run("split", "--text", corpus / "all.de", "-o", corpus)
+    assert outcome.code == 2 and "dev.de: exists already" in outcome.err and not (corpus / "train.de").exists()
+    good("split", "--text", corpus / "all.de", "-o", corpus, "--force")
+    assert (corpus / "dev.de").read_text() != "mine\n"
+    outcome = run("split", "--text", corpus / "dev.de", "-o", corpus, "--force")
+    assert outcome.code == 2 and "would replace the text that is divided" in outcome.err
