@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -176,6 +177,71 @@ def test_single_samples_are_printed_as_text(good: Any, place: Path) -> None:
     assert cold.out == f"{ENGLISH[2]}\n\n"
 
 
+# -- sentences --------------------------------------------------------------------------------------------------------
+
+
+def test_plain_text_is_tokenised_and_detokenised(good: Any, place: Path) -> None:
+    """The translator has learnt lower-cased tokenised text. Tokenised lines stay tokenised."""
+    done = good("translate", place / "one", stdin="Der Hund bellt.\nDER FISCH SCHWIMMT .\nder hund bellt .\nDer Hund\n")
+    assert done.lines[:3] == ["The dog barks.", "the fish swims .", "the dog barks ."]
+    assert done.lines[3].startswith("The dog")
+    assert done.err == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Der Hund bellt. Der Vogel singt.", "The dog barks. The bird sings."),
+        ("  Der Hund bellt.  Der Vogel singt. ", "The dog barks.  The bird sings."),
+        ("der hund bellt . der vogel singt .", "the dog barks . the bird sings ."),
+    ],
+)
+def test_sentences_of_a_line_are_translated_one_by_one(good: Any, place: Path, line: str, expected: str) -> None:
+    assert good("translate", place / "one", stdin=f"{line}\n").lines == [expected]
+    whole = good("translate", place / "one", "--no-split", "--json", stdin=f"{line}\n").out
+    assert "sentences" not in json.loads(whole)
+    [record] = map(json.loads, good("translate", place / "one", "--json", stdin=f"{line}\n").lines)
+    first, second = record["sentences"]
+    assert record["translation"] == expected and record["attention"] is None and record["source"] == line
+    assert first["translation"].lower().startswith("the dog barks") and second["attention"]["source"][1] == "vogel"
+    assert record["log_prob"] == pytest.approx(first["log_prob"] + second["log_prob"])
+
+
+def test_n_best_list_of_several_sentences(good: Any, place: Path) -> None:
+    """The n best sums of the scores of all combinations."""
+    parts = GERMAN[1], GERMAN[7], GERMAN[3]
+    lines = good("translate", place / "two", "--n-best", 4, "--length", "none", stdin=f"{' '.join(parts)}\n").lines
+    lists = translators()["two"].n_best(parts, 4, 5, length="none")
+    sums = sorted((sum(item.score for item in choice) for choice in itertools.product(*lists)), reverse=True)
+    assert [float(line.split(" ||| ")[3]) for line in lines] == pytest.approx(sums[:4], rel=1e-4)
+    assert lines[0].split(" ||| ")[1] == " ".join(best[0].text for best in lists)
+
+
+def test_alignments_and_lattices_of_several_sentences(good: Any, place: Path, tmp_path: Path) -> None:
+    arguments = ("--alignments", tmp_path / "a", "--lattice", tmp_path / "l.jsonl")
+    good("translate", place / "one", *arguments, stdin=f"{GERMAN[1]} {GERMAN[7]}\n{GERMAN[2]}\n")
+    first, second, third = translators()["one"].translate([GERMAN[1], GERMAN[7], GERMAN[2]])
+    offset = len(GERMAN[1].split()), len(first.tokens)
+    links = argmax_links(first.attention)
+    links += [(source + offset[0], target + offset[1]) for source, target in argmax_links(second.attention)]
+    assert (tmp_path / "a").read_text() == f"{to_pharaoh(links)}\n{to_pharaoh(argmax_links(third.attention))}\n"
+    records = list(map(json.loads, (tmp_path / "l.jsonl").read_text().splitlines()))
+    assert [(record["line"], record["source"]) for record in records] == [
+        (1, GERMAN[1]),
+        (1, GERMAN[7]),
+        (2, GERMAN[2]),
+    ]
+
+
+def test_samples_of_several_sentences(good: Any, place: Path) -> None:
+    """The first sentence has the samples that it has as a line."""
+    arguments = ("translate", place / "two", "--temperature", 2, "--sample", 3)
+    alone, both = (good(*arguments, stdin=text).lines for text in (GERMAN[0], f"{GERMAN[0]} {GERMAN[0]}"))
+    texts = [[line.split(" ||| ")[1] for line in lines] for lines in (alone, both)]
+    assert all(longer.startswith(shorter) for shorter, longer in zip(*texts, strict=True))
+    assert any(longer != f"{shorter} {shorter}" for shorter, longer in zip(*texts, strict=True))
+
+
 # -- several models ---------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +291,7 @@ def test_units_splits_and_joins(good: Any, place: Path) -> None:
 
 def test_long_lines_are_split_and_reported(good: Any, place: Path, tmp_path: Path) -> None:
     text = f"{GERMAN[0]}\n{GERMAN[1]} {GERMAN[2]}\n"
-    arguments = ("--max-units", 4, "--alignments", tmp_path / "a", "--lattice", tmp_path / "l.jsonl")
+    arguments = ("--no-split", "--max-units", 4, "--alignments", tmp_path / "a", "--lattice", tmp_path / "l.jsonl")
     done = good("translate", place / "one", *arguments, stdin=text)
     assert done.lines == [ENGLISH[0], f"{ENGLISH[1]} {ENGLISH[2]}"]
     assert done.err == "line 2: more than 4 tokens, so it is split\n"
@@ -234,7 +300,7 @@ def test_long_lines_are_split_and_reported(good: Any, place: Path, tmp_path: Pat
 
 
 def test_sampling_of_long_lines_raises(run: Any, good: Any, place: Path) -> None:
-    arguments = ("translate", place / "one", "--sample", 1, "--temperature", 0.01)
+    arguments = ("translate", place / "one", "--sample", 1, "--temperature", 0.01, "--no-split")
     text = f"{GERMAN[0]}\n{GERMAN[1]} {GERMAN[2]}\n"
     outcome = run(*arguments, "--max-units", 7, stdin=text)
     assert outcome.code == 2 and is_one_line(outcome.err)
@@ -254,9 +320,11 @@ def test_large_trees_raise(run: Any, good: Any, place: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "lines", "message"),
     [
-        ("one", ["der Hund Bellt."], ("line 1: 2 of 3 words", "it was trained on lower-cased, tokenised text")),
-        ("one", [GERMAN[0], "", "bello bellt."], ("line 3: 2 of 2 words", "it was trained on tokenised text")),
-        ("one", ["DER HUND BELLT ."], ("line 1: 3 of 4 words", "it was trained on lower-cased text")),
+        (
+            "one",
+            [GERMAN[0], "", "bello belt."],
+            ("line 3: 2 of 3 words", "is this the language that it translates from?"),
+        ),
         ("one", ["a dog barks ."], ("line 1: 3 of 4 words", "is this the language that it translates from?")),
         ("tree", ["(S (NP a dog) barks)"], ("line 1: 3 of 3 words", "is this the language that it translates from?")),
     ],
@@ -267,6 +335,11 @@ def test_lines_of_unknown_words_are_reported(
     done = good("translate", place / model, stdin="".join(f"{line}\n" for line in lines))
     assert done.err == " do not occur in the training text; ".join(message) + "\n"
     assert len(done.lines) == len(lines)
+
+
+def test_translators_of_characters_read_lines_as_they_are(good: Any, letters: Path) -> None:
+    [message] = good("translate", letters, stdin="DER HUND\n").err.splitlines()
+    assert message.startswith("line 1: 7 of 8 characters") and "it was trained on lower-cased text" in message
 
 
 def test_lines_of_unknown_words_are_counted(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

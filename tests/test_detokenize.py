@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.detokenize import PunctuationTokenizer, split_sentences
+from dragoman.data.detokenize import PunctuationTokenizer
+from dragoman.data.sentences import split_sentences, split_tokenised_sentences
 from dragoman.lab.corpus_files import detokenized
 from dragoman.lab.lab import german_english_lab
 
@@ -84,6 +85,36 @@ def test_lab_text_round_trip(language: str) -> None:
 @given(st.text(alphabet="aB .!?\n\"'(1", max_size=40))
 def test_split_sentences_join_to_the_text(text: str) -> None:
     assert "".join(sentence + gap for sentence, gap in split_sentences(text)) == text
+
+
+@given(st.lists(st.sampled_from(["a", "bc", ".", "!", '"', ")", "3", "。"]), min_size=1, max_size=12))
+def test_split_tokenised_sentences_join_to_the_line(words: list[str]) -> None:
+    line = " ".join(words)
+    assert "".join(sentence + gap for sentence, gap in split_tokenised_sentences(line)) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("he left . she came .", ["he left .", "she came ."]),
+        ('" go ! " he said . " no . "', ['" go ! " he said .', '" no . "']),
+        ('he said " go . " then he left .', ['he said " go . "', "then he left ."]),
+        ("( he left . ) then ?", ["( he left . )", "then ?"]),
+        ("z . b . ein hund .", ["z . b . ein hund ."]),
+        ("what ? ! no", ["what ? !", "no"]),
+        ("彼 は 去っ た 。 次", ["彼 は 去っ た 。", "次"]),
+        (".", ["."]),
+    ],
+)
+def test_sentences_of_tokenised_text(line: str, expected: list[str]) -> None:
+    assert [sentence for sentence, _ in split_tokenised_sentences(line, lowercase=True)] == expected
+
+
+def test_tokenised_sentences_begin_with_capitals() -> None:
+    assert [sentence for sentence, _ in split_tokenised_sentences("Nein ! rief er . Dann schlief er .")] == [
+        "Nein ! rief er .",
+        "Dann schlief er .",
+    ]
 
 
 @pytest.mark.parametrize(

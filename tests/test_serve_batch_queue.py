@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from dragoman.models.text_pipeline import TranslationOptions
 from dragoman.serve.app import create_app
 from dragoman.serve.batch_queue import BatchQueue, CheckNeeded, WorkCancelled
 from dragoman.serve.registry import ModelRegistry
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import TranslationOptions
 from serving import BASE_URL, LIMITS, assert_error, place, registry, wait_until
 from small_translators import ENGLISH, GERMAN, translators
 
@@ -120,7 +120,7 @@ def test_translation_is_cancelled_when_no_client_waits(
     service, entry = Service(registry, LIMITS), registry.get("de-en")
     steps = list[int]()
 
-    def search_forever(_: Any, __: TranslationOptions, on_step: Callable[[], None]) -> None:
+    def search_forever(*_: Any, on_step: Callable[[], None], **__: Any) -> None:
         while True:
             on_step()
             steps.append(1)

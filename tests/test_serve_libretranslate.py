@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from dragoman.serve.text_pipeline import parse_markup
+from dragoman.data.markup import parse_markup
 from serving import assert_error, client, place, registry
 
 __all__ = ["client", "place", "registry"]

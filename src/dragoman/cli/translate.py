@@ -40,15 +40,23 @@ def translate(
 ) -> None:
     """Translate standard input or a file line by line.
 
-    Writes one output line per input line, blank lines included, in input order. Several translators with the same
-    tokens (see --vocab of train translator) are an ensemble: their probabilities are averaged.
+    Writes one output line per input line, blank lines included, in input order. A line may have several sentences:
+    they are translated one by one, and their translations are joined. Several translators with the same tokens (see
+    --vocab of train translator) are an ensemble: their probabilities are averaged.
 
-    Very long lines are split. Trees cannot be split, and --sample does not split lines: such lines are errors. One
-    sample per line is printed as text, several in the format of --n-best.
+    A translator of tokenised text reads plain text as well, and then writes plain text. The translation of a tokenised
+    line is tokenised.
+
+    For a line of several sentences, --n-best lists the best combinations of their translations, --sample joins one
+    sample of each, --alignments counts words through the line as the translator reads them, --lattice has one record
+    per sentence, and --json lists the sentences.
+
+    Very long sentences are split. Trees cannot be split, and --sample does not split sentences: such lines are errors.
+    One sample per line is printed as text, several in the format of --n-best.
 
     \b
     Example:
-      echo "ein hund bellt ." | dragoman translate de-en
+      echo "Ein Hund bellt. Warum?" | dragoman translate de-en
       dragoman translate de-en --text test.de --beam-size 10 --alignments test.align > test.en
       dragoman translate one two three --n-best 5 < test.de
       dragoman translate de-en --lm news --lm-weight 0.1 < test.de
@@ -84,13 +92,15 @@ def _line_translator(
     model: BaseTranslator, search: LineTranslatorOptions, sampling: SamplingOptions, output: OutputOptions
 ) -> LineTranslator | LineSampler:
     from dragoman.models.line_translation import LineSampler, LineTranslator
+    from dragoman.models.text_pipeline import TextPipeline
 
+    pipeline = TextPipeline(model, split_sentences=not search.no_split, keep_tokenised=True)
     if sampling.sample is not None:
         seed, temperature = sampling.seed, sampling.temperature
         seed, temperature = 1 if seed is None else seed, 1.0 if temperature is None else temperature
-        return LineSampler(model, sampling.sample, seed, temperature)
+        return LineSampler(pipeline, sampling.sample, seed, temperature)
     n_best, search_kwargs, has_lattice = output.n_best or 1, search.search_kwargs(model), output.lattice is not None
-    return LineTranslator(model, n_best, search.beam_size, search.max_units, search_kwargs, has_lattice)
+    return LineTranslator(pipeline, n_best, search.beam_size, search.max_units, search_kwargs, has_lattice)
 
 
 def _line_check(translator: LineTranslator | LineSampler, max_tokens: int) -> Callable[[str, str, int], None] | None:
@@ -98,13 +108,13 @@ def _line_check(translator: LineTranslator | LineSampler, max_tokens: int) -> Ca
     from dragoman.data.tokenizer import TREE
     from dragoman.models.line_translation import LineTranslator, check_tree
 
-    model, remedy = translator.model, "split it, or allow more with --max-units"
+    pipeline, remedy = translator.pipeline, "split it, or allow more with --max-units"
 
     def check_length(line: str, source: str, number: int) -> None:
-        if model.is_too_long(line, max_tokens):
+        if any(sentence.segmented.is_split for sentence in pipeline.split(line, max_tokens)):
             raise error_at_line(source, number, f"more than {max_tokens:,} tokens, too long for --sample; {remedy}")
 
-    if model.source.format == TREE:
+    if pipeline.model.source.format == TREE:
         return partial(check_tree, max_words=max_tokens, remedy=remedy)
     return None if isinstance(translator, LineTranslator) else check_length
 
@@ -116,7 +126,7 @@ def _writers(
     from dragoman.io import output_formats as formats
     from dragoman.models.line_translation import LineSampler
 
-    model = translator.model
+    model = translator.pipeline.model
     is_list = output.n_best is not None or (isinstance(translator, LineSampler) and translator.samples > 1)
     attention = partial(model.attention_matrix, tokens=model.source.segmenter.kind == "char")
     create = partial(Path.open, mode="w", encoding="utf-8", newline="\n")

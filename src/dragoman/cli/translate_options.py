@@ -16,8 +16,11 @@ from dragoman.core.errors import DataError
 class LineTranslatorOptions(SearchOptions):
     panel = "Search"
 
-    max_units: Annotated[int, option("--max-units N", "Split lines that have more tokens than this.", min=1)] = (
+    max_units: Annotated[int, option("--max-units N", "Split sentences that have more tokens than this.", min=1)] = (
         MAX_TOKENS
+    )
+    no_split: Annotated[bool, option("--no-split", "Translate each line at once. Default: sentence by sentence.")] = (
+        False
     )
 
 
@@ -110,6 +113,8 @@ def check_translate_options(
         raise DataError("--sample prints samples as they are; remove --replace-unknowns and --lexicon")
     if output.lattice is not None:
         raise DataError("--lattice records a search, and --sample does not search; remove one of them")
-    if search != LineTranslatorOptions(shortlist=search.shortlist, max_units=search.max_units):
+    if search != LineTranslatorOptions(
+        shortlist=search.shortlist, max_units=search.max_units, no_split=search.no_split
+    ):
         names = "--beam-size, --length and --coverage-penalty"
         raise DataError(f"{names} are for searching, and --sample does not search; remove them")

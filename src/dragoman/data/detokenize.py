@@ -20,14 +20,8 @@ NO_SPACE_AFTER = frozenset("([{«„“‚¿¡#$£€")
 MAX_WORD_LENGTH = 100  # characters; anything longer is left as it is
 NEGATIVE_NUMBER = re.compile(r"-[0-9]")
 STRAIGHT_QUOTES = frozenset("\"'")  # the same character opens and closes
-# A sentence ends at a mark and closing brackets or quotes, followed by a space and something that can start a sentence.
-END_OF_SENTENCE = re.compile(r"(?<=[.!?…])([\"'”’»)\]]*)(\s+)(?=[\"'“„«(¿¡]*[^\W_a-zß-öø-ÿ])|(?<=[。！？])(\s*)(?=\S)")
 CLITIC = re.compile(r"['’][^\W\d_]+|n['’]t", re.IGNORECASE)  # as in dog 's, do n't
 ELISION = re.compile(r"[^\W\d_]+['’]")  # as in l' ami
-LINE_ENDS = re.compile(r"()(?<!\s)(\s*\n\s*)()")  # starts at the first space, so that long gaps are scanned once
-ABBREVIATION = re.compile(
-    r"(?:^|\s)(?:\w|\w\.\w|[Mm]rs?|[Mm]s|[DdPp]r|[Pp]rof|[Ss]t|[Nn]r|[Nn]o|[Vv]gl|bzw|usw|etc|vs|ca)\.$"
-)
 
 SAMPLE_LINES = 5_000  # lines examined by `looks_tokenised` and `looks_unsegmented`
 MIN_MARKS_PER_LINE = 0.05  # a text with fewer punctuation marks has nothing to split
@@ -84,6 +78,22 @@ class PunctuationTokenizer:
             return line[:position] + line[position : position + 1].upper() + line[position + 1 :]
         return line
 
+    def is_tokenised(self, line: str) -> bool:
+        """Return whether the punctuation of a line is separated from its words. Capitals may differ if there is some.
+
+        >>> tokenizer = PunctuationTokenizer.from_vocabulary(["the", "dog", "barks", "."])
+        >>> [tokenizer.is_tokenised(line) for line in ("The dog barks .", "the dog barks.", "the dog", "The dog")]
+        [True, False, True, False]
+        """
+        words = split_words(line)
+        if not all(any(map(str.isalnum, word)) for word in words):  # punctuation as a word
+            return looks_tokenised([line])
+        hyphenated = (
+            text.replace(f" {HYPHEN_TOKEN} ", "-").replace(" - ", "-") for text in (self.tokenize(line), line)
+        )
+        split, unsplit = hyphenated
+        return split == " ".join(split_words(unsplit))
+
     def _knows(self, word: str) -> bool:
         return self._escape(word) in self.vocabulary
 
@@ -123,42 +133,6 @@ class PunctuationTokenizer:
             hyphen = HYPHEN_TOKEN if self._knows(HYPHEN_TOKEN) else "-"
             return [token for i, part in enumerate(parts) for token in ([hyphen, part] if i else [part])]
         return [word]
-
-
-def split_sentences(text: str) -> list[tuple[str, str]]:
-    """Split a text into sentences, each with the whitespace after it: joined, they are the text.
-
-    >>> split_sentences("Mr. X left. Why? It's late.\\n\\nGood night")
-    [('Mr. X left.', ' '), ('Why?', ' '), ("It's late.", '\\n\\n'), ('Good night', '')]
-    """
-    body = text.strip()
-    if not body:
-        return [("", text)] if text else []
-    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    sentences: list[tuple[str, str]] = [("", before)] if before else []
-    for paragraph, gap in _split_at(body, LINE_ENDS):
-        pending = ""
-        for part, space in _split_at(paragraph, END_OF_SENTENCE):
-            if ABBREVIATION.search(part) and space:
-                pending += part + space
-            else:
-                sentences.append((pending + part, space))
-                pending = ""
-        if pending:
-            sentences.append((pending.rstrip(), pending[len(pending.rstrip()) :]))
-        sentences[-1] = (sentences[-1][0], sentences[-1][1] + gap)
-    sentences[-1] = (sentences[-1][0], sentences[-1][1] + after)
-    return sentences
-
-
-def _split_at(text: str, boundary: re.Pattern[str]) -> list[tuple[str, str]]:
-    """Split a text at matches of a pattern, each part with the whitespace after it."""
-    parts, start = [], 0
-    for match in boundary.finditer(text):
-        closing, space = match[1] or "", match[2] or match[3] or ""
-        parts.append((text[start : match.start()] + closing, space))
-        start = match.end()
-    return [*parts, (text[start:], "")] if start < len(text) or not parts else parts
 
 
 def _join_tokens(tokens: list[str]) -> str:

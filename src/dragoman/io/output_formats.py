@@ -12,6 +12,7 @@ from dragoman.evaluation.alignment import to_pharaoh
 from dragoman.evaluation.results import to_json
 
 if TYPE_CHECKING:
+    from dragoman.models.text_pipeline import TranslatedSentence
     from dragoman.models.translation import AttentionMatrix, Translation
     from dragoman.search.hypothesis import LatticeNode
 
@@ -26,7 +27,7 @@ class TranslatedLine:
     number: int  # counted from 1
     source: str
     translations: Sequence[Translation]
-    lattice: Sequence[LatticeNode] = ()  # the nodes of the search; empty if there was no single search
+    sentences: Sequence[TranslatedSentence]  # the parts of the line that were translated one by one
 
 
 class TranslationWriter(ABC):
@@ -76,36 +77,57 @@ class _AttentionWriter(TranslationWriter):
 
 
 class JsonLinesWriter(_AttentionWriter):
-    """One JSON object per line: source, best translation, n-best list and attention."""
+    """One JSON object per line: source, best translation, n-best list and attention.
+
+    A line of several sentences has a list of them, each with its translation and attention.
+    """
 
     def format(self, line: TranslatedLine) -> str:
-        n_best = [_translation_record(translation) for translation in line.translations]
-        attention, weights = self.attention(line.translations[0]), None
+        n_best = [_translation_record(translation, translation.text) for translation in line.translations]
+        sentences = [self._sentence_record(sentence) for sentence in line.sentences]
+        attention = sentences[0]["attention"] if len(sentences) == 1 else None
+        record = {"source": line.source, **n_best[0], "n_best": n_best, "attention": attention}
+        parts = {"sentences": sentences} if len(sentences) > 1 else {}
+        return json.dumps({**record, **parts}, ensure_ascii=False, allow_nan=False)
+
+    def _sentence_record(self, sentence: TranslatedSentence) -> dict[str, object]:
+        attention, weights = self.attention(sentence.translations[0]), None
         if attention is not None:
             matrix = attention.matrix.round(ATTENTION_DIGITS).tolist()
             weights = {"target": attention.target, "source": attention.source, "weights": matrix}
-        record = {"source": line.source, **n_best[0], "n_best": n_best, "attention": weights}
-        return json.dumps(record, ensure_ascii=False, allow_nan=False)
+        record = _translation_record(sentence.translations[0], sentence.texts[0])
+        return {"source": sentence.text, **record, "attention": weights}
 
 
-def _translation_record(translation: Translation) -> dict[str, object]:
+def _translation_record(translation: Translation, text: str) -> dict[str, object]:
     scores = {"log_prob": to_json(translation.log_prob), "score": to_json(translation.score)}
-    record: dict[str, object] = {"translation": translation.text, **scores, "finished": translation.finished}
+    record: dict[str, object] = {"translation": text, **scores, "finished": translation.finished}
     replaced = [replacement.as_dict() for replacement in translation.replacements]
     return {**record, "replaced": replaced} if replaced else record
 
 
 class PharaohWriter(_AttentionWriter):
-    """Word alignments by attention, as `source-target` pairs counted from 0; empty for lines without attention."""
+    """Word alignments by attention, as `source-target` pairs counted from 0; empty for lines without attention.
+
+    Words are counted through all sentences of a line, as the translator reads and writes them.
+    """
 
     def format(self, line: TranslatedLine) -> str:
-        translation = line.translations[0]
-        attention = self.attention(translation)
-        return "" if attention is None else to_pharaoh(attention.links(finished=translation.finished))
+        links, source_words, target_words = list[tuple[int, int]](), 0, 0
+        for sentence in line.sentences:
+            translation = sentence.translations[0]
+            attention = self.attention(translation)
+            if attention is None:  # the numbers of the words after it are unknown
+                break
+            pairs = attention.links(finished=translation.finished)
+            links += [(source + source_words, target + target_words) for source, target in pairs]
+            source_words += len(attention.source) - 1  # without `</s>`
+            target_words += len(attention.target) - translation.finished
+        return to_pharaoh(links)
 
 
 class LatticeWriter(TranslationWriter):
-    """The hypotheses of each search, as JSON lines or as text."""
+    """The hypotheses of each search, as JSON lines or as text: one record per sentence of a line."""
 
     def __init__(
         self, file: TextIO, tokens: Sequence[str], render: Callable[[Sequence[LatticeNode]], str] | None = None
@@ -115,11 +137,15 @@ class LatticeWriter(TranslationWriter):
         self.tokens, self.render = tokens, render
 
     def format(self, line: TranslatedLine) -> str:
+        return "\n".join(self._format_sentence(line.number, sentence) for sentence in line.sentences)
+
+    def _format_sentence(self, number: int, sentence: TranslatedSentence) -> str:
         if self.render is not None:
-            nodes = self.render(line.lattice) if line.lattice else NO_SINGLE_SEARCH
-            return f"line {line.number}: {line.source}\n\n{nodes}\n"
-        record = {"line": line.number, "source": line.source, "translation": line.translations[0].text}
-        return json.dumps({**record, "nodes": [self._node_record(node) for node in line.lattice]}, ensure_ascii=False)
+            drawing = self.render(sentence.lattice) if sentence.lattice else NO_SINGLE_SEARCH
+            return f"line {number}: {sentence.text}\n\n{drawing}\n"
+        nodes = [self._node_record(node) for node in sentence.lattice]
+        record = {"line": number, "source": sentence.text, "translation": sentence.texts[0], "nodes": nodes}
+        return json.dumps(record, ensure_ascii=False)
 
     def _node_record(self, node: LatticeNode) -> dict[str, object]:
         parent = {"id": node.id, "parent": node.parent, "word": self.tokens[node.token]}

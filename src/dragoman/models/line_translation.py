@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,7 +18,8 @@ from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import parse_tree
 from dragoman.data.vocabulary import UNK
 from dragoman.io.output_formats import TranslatedLine
-from dragoman.models.translation import EMPTY_TRANSLATION, BaseTranslator, SearchKwargs, SegmentedLine
+from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, join_n_best, join_ranks
+from dragoman.models.translation import EMPTY_TRANSLATION, SearchKwargs
 
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
@@ -28,46 +29,67 @@ if TYPE_CHECKING:
 class LineTranslator:
     """Translates lines by beam search."""
 
-    model: BaseTranslator
+    pipeline: TextPipeline
     n_best: int = 1
     beam_size: int = DEFAULT_BEAM_SIZE
     max_tokens: int = MAX_TOKENS
     search: SearchKwargs = field(default_factory=SearchKwargs)
     with_lattice: bool = False  # record each search, one line at a time
 
-    def translate(self, lines: Sequence[NumberedLine], segmented: Sequence[SegmentedLine]) -> list[TranslatedLine]:
+    def translate(
+        self, lines: Sequence[NumberedLine], sentences: Sequence[Sequence[TranslatedSentence]]
+    ) -> list[TranslatedLine]:
+        """Return the translations of lines, whose sentences are given."""
+        all_sentences = [sentence for parts in sentences for sentence in parts]
+        if self.with_lattice:
+            translated = [self._record_search(sentence) for sentence in all_sentences]
+        else:
+            translated = self.pipeline.translate(all_sentences, self.n_best, self.beam_size, **self.search)
+        remaining = iter(translated)
+        by_line = ([next(remaining) for _ in parts] for parts in sentences)
+        return [
+            TranslatedLine(*line, join_n_best(parts, self.n_best), parts)
+            for line, parts in zip(lines, by_line, strict=True)
+        ]
+
+    def _record_search(self, sentence: TranslatedSentence) -> TranslatedSentence:
         from dragoman.search.hypothesis import Lattice
 
-        if not self.with_lattice:
-            n_best = self.model.n_best(segmented, self.n_best, self.beam_size, **self.search)
-            return [TranslatedLine(*line, translations) for line, translations in zip(lines, n_best, strict=True)]
-        translated = []
-        for line, tokens in zip(lines, segmented, strict=True):
-            lattice = Lattice()
-            [translations] = self.model.n_best([tokens], self.n_best, self.beam_size, **self.search, lattice=lattice)
-            translated.append(TranslatedLine(*line, translations, () if tokens.is_split else lattice.nodes))
-        return translated
+        lattice = Lattice()
+        [translated] = self.pipeline.translate([sentence], self.n_best, self.beam_size, **self.search, lattice=lattice)
+        return replace(translated, lattice=() if sentence.segmented.is_split else lattice.nodes)
 
 
 @dataclass(frozen=True)
 class LineSampler:
     """Samples translations of lines. Those of a line depend on the seed and its number only."""
 
-    model: BaseTranslator
+    pipeline: TextPipeline
     samples: int
     seed: int = 1
     temperature: float = 1.0
-    max_tokens: ClassVar[int] = sys.maxsize  # lines are not split
+    max_tokens: ClassVar[int] = sys.maxsize  # sentences are not split
 
-    def translate(self, lines: Sequence[NumberedLine], segmented: Sequence[SegmentedLine]) -> list[TranslatedLine]:
+    def translate(
+        self, lines: Sequence[NumberedLine], sentences: Sequence[Sequence[TranslatedSentence]]
+    ) -> list[TranslatedLine]:
+        """Return samples of lines, whose sentences are given: sample k of a line joins samples k of its sentences."""
         translated = []
-        for line, tokens in zip(lines, segmented, strict=True):
-            samples = [EMPTY_TRANSLATION] * self.samples
-            if line.text.strip():
-                seed = int(np.random.SeedSequence([self.seed, line.number]).generate_state(1, np.uint64)[0])
-                [samples] = self.model.sample([tokens], self.samples, seed, temperature=self.temperature)
-            translated.append(TranslatedLine(*line, samples))
+        for line, parts in zip(lines, sentences, strict=True):
+            sampled = [self._sample(sentence, line.number, index) for index, sentence in enumerate(parts)]
+            samples = [join_ranks(sampled, [index] * len(sampled)) for index in range(self.samples)]
+            translated.append(TranslatedLine(*line, samples, sampled))
         return translated
+
+    def _sample(self, sentence: TranslatedSentence, number: int, index: int) -> TranslatedSentence:
+        samples = [EMPTY_TRANSLATION] * self.samples
+        if sentence.text.strip():
+            entropy = [self.seed, number, index] if index else [self.seed, number]
+            seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
+            [samples] = self.pipeline.model.sample(
+                [sentence.segmented], self.samples, seed, temperature=self.temperature
+            )
+        return self.pipeline.add_translations(sentence, samples)
 
 
 def translate_all(
@@ -79,23 +101,27 @@ def translate_all(
     explain_unknowns: bool = False,
 ) -> None:
     """Translate batches of lines and write the results. Messages for the user go to `info`."""
-    tokenizer, unknown_lines = translator.model.source, 0
+    pipeline, unknown_lines = translator.pipeline, 0
+    tokenizer = pipeline.model.source
     unit = f"{token_name(tokenizer.segmenter)}s"
     for lines in batches:
-        segmented = translator.model.segment([line.text for line in lines], translator.max_tokens)
-        for line, tokens in zip(lines, segmented, strict=True):
-            is_tree = tokenizer.format == TREE and tokens.chunks
-            words = parse_tree(line.text).words if is_tree else tokens.tokens
+        sentences = pipeline.split_texts([line.text for line in lines], translator.max_tokens)
+        for line, parts in zip(lines, sentences, strict=True):
+            is_tree = tokenizer.format == TREE and parts[0].segmented.chunks
+            words = (
+                parse_tree(line.text).words if is_tree else [token for part in parts for token in part.segmented.tokens]
+            )
             unknown = int((tokenizer.vocab.ids(words) == UNK).sum())
             if 2 * unknown > len(words):
                 unknown_lines += 1
                 if unknown_lines == 1:
-                    reason = _probable_reason(tokenizer, " ".join(words) if is_tree else line.text)
+                    read = " ".join(part.segmented.text for part in parts)
+                    reason = _probable_reason(tokenizer, " ".join(words) if is_tree else read)
                     problem = f"{unknown} of {len(words)} {unit} do not occur in the training text"
                     info(f"line {line.number}: {problem}; {reason}")
-            if tokens.is_split:
+            if any(part.segmented.is_split for part in parts):
                 info(f"line {line.number}: more than {translator.max_tokens} tokens, so it is split")
-        translated = translator.translate(lines, segmented)
+        translated = translator.translate(lines, sentences)
         if explain_unknowns:
             for message in _replacements(translated):
                 info(message)

@@ -4,7 +4,7 @@
 - `service`: what both APIs share: models, limits, translation and language detection;
 - `libretranslate`: the LibreTranslate API; `v1`: scores, n-best lists, attention, lattices, next words, samples, runs;
 - `schemas`: requests and responses of `v1`; `errors`: error responses;
-- `registry`: the models, loaded on first use; `text_pipeline`: from plain text to plain text;
+- `registry`: the models, loaded on first use;
 - `batch_queue`: requests that wait together are processed in one batch;
 - `middleware`: checks and limits before the application.
 

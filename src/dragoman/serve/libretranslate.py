@@ -22,9 +22,10 @@ from pydantic import BaseModel, Field, ValidationError
 
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE
 from dragoman.data.language_id import LANGUAGE_NAMES
+from dragoman.data.markup import MarkedUpText, parse_markup
+from dragoman.models.text_pipeline import TranslationOptions, join_sentences
 from dragoman.serve.errors import ERROR_RESPONSES, UNAVAILABLE, ApiError
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import MarkedUpText, TranslationOptions, join_sentences, parse_markup
 
 AUTO = "auto"
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"

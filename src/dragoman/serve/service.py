@@ -11,11 +11,11 @@ from dragoman.core.errors import DragomanError, shorten
 from dragoman.data.language_id import LanguageGuess, LanguageIdentifier
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
+from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, default_replacer
 from dragoman.serve import RequestLimits
 from dragoman.serve.batch_queue import BatchQueue, CheckNeeded
 from dragoman.serve.errors import ApiError
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
-from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions
 
 
 class Service:
@@ -47,11 +47,7 @@ class Service:
         """
 
         def translate_batch(batch: list[str], check_needed: CheckNeeded) -> list[list[TranslatedSentence]]:
-            pipeline = self.pipeline(entry)
-            split = [pipeline.split(text) for text in batch]
-            sentences = [sentence for text in split for sentence in text]
-            translated = iter(pipeline.translate(sentences, options, check_needed))
-            return [[next(translated) for _ in text] for text in split]
+            return self.pipeline(entry).translate_texts(batch, **options._asdict(), on_step=check_needed)
 
         return await self.queue.submit((entry.name, options), texts, translate_batch)
 
@@ -63,7 +59,9 @@ class Service:
             if self.aligner is not None:
                 best, coverage = self.aligner.best_lexicon_for(model.source.vocab)
                 lexicon = best if coverage >= MIN_COVERAGE else None
-            pipeline = self._pipelines[entry.name] = TextPipeline(model, UnknownReplacer(lexicon))
+            pipeline = self._pipelines[entry.name] = TextPipeline(
+                model, default_replacer(model, UnknownReplacer(lexicon))
+            )
         return pipeline
 
     def detect(self, text: str) -> list[LanguageGuess]:

@@ -18,13 +18,13 @@ from dragoman.core.errors import shorten
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.io.storage import METRICS_FILE, REPORT_FILE
 from dragoman.models.language_model import LanguageModel
+from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, join_sentences
 from dragoman.models.translation import Translation
 from dragoman.search.hypothesis import Lattice
 from dragoman.serve import schemas
 from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError
 from dragoman.serve.registry import ModelEntry
 from dragoman.serve.service import Service
-from dragoman.serve.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, join_sentences
 
 MAX_ATTENTION_WEIGHTS = 1_000_000  # in one response
 MAX_METRICS = 1_000  # entries of each kind in one response
@@ -123,12 +123,12 @@ def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[schem
     def describe(sentence: TranslatedSentence) -> schemas.SentenceInfo:
         described = [
             _describe_translation(translation, text, attention=id(translation) in with_attention)
-            for translation, text in zip(sentence.translations, sentence.detokenized, strict=True)
+            for translation, text in zip(sentence.translations, sentence.texts, strict=True)
         ]
         return schemas.SentenceInfo(
             source=sentence.text,
             trailing_space=sentence.trailing_space,
-            tokenized=sentence.tokenized,
+            tokenized=sentence.segmented.text,
             translations=described,
         )
 
