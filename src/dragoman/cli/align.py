@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.messages import info, status, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
-from dragoman.cli.options import Force, Src, SrcField, Tgt, TgtField
+from dragoman.cli.options import Force, PairFileOptions, Src, SrcField, Tgt, TgtField
 from dragoman.core.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -73,10 +73,11 @@ Symmetrization = Annotated[
 
 @with_option_groups
 def align(
-    src: Src,
-    tgt: Tgt,
+    src: Src = None,
+    tgt: Tgt = None,
     src_field: SrcField = None,
     tgt_field: TgtField = None,
+    pair_file: PairFileOptions = PairFileOptions(),
     options: AlignerOptions = AlignerOptions(),
     symmetrise: Symmetrization = "grow-diag-final-and",
     gold: Annotated[
@@ -96,10 +97,10 @@ def align(
     \b
     Example:
       dragoman align --src train.de --tgt train.en -o aligner > train.align
+      dragoman align --pairs memory.tmx --src-lang de --tgt-lang en -o aligner > memory.align
       dragoman align --src test.de --tgt test.en --with aligner --gold test.align --json
     """
     from dragoman.align.symmetrization import SYMMETRIZATIONS
-    from dragoman.data.tokenizer import read_pairs
     from dragoman.evaluation.alignment import count_all_links, read_gold_alignments, to_pharaoh
     from dragoman.io.storage import LEXICON_FILE
 
@@ -108,7 +109,7 @@ def align(
         raise DataError(f"--symmetrise {symmetrise}: {did_you_mean(symmetrise, SYMMETRIZATIONS)}")
     if as_json and gold is None:
         raise DataError("--json prints a comparison; give gold alignments with --gold FILE")
-    lines = read_pairs(src, tgt, src_field, tgt_field)
+    lines = pair_file.read(src, tgt, src_field, tgt_field)
     gold_alignments = None if gold is None else read_gold_alignments(gold)
     if gold_alignments is not None and len(gold_alignments) != len(lines.source):
         number = f"{len(gold_alignments):,} lines and there are {len(lines.source):,} pairs"

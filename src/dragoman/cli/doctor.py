@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ import typer
 
 from dragoman.cli.messages import info, status, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
-from dragoman.cli.options import Field, Json, SrcField, TgtField
+from dragoman.cli.options import Field, Json, PairFile, SrcField, SrcLang, TgtField, TgtLang
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,16 +30,23 @@ class DoctorFileOptions(OptionGroup):
     dev_text: Annotated[str | None, option("--dev-text FILE", "Held-out text.")] = None
     dev_src: Annotated[str | None, option("--dev-src FILE", "Held-out source.")] = None
     dev_tgt: Annotated[str | None, option("--dev-tgt FILE", "Translation of --dev-src.")] = None
+    pairs: PairFile = None
+    dev_pairs: Annotated[str | None, option("--dev-pairs FILE", "Held-out sentence pairs, as --pairs.")] = None
     field: Field = None
     src_field: SrcField = None
     tgt_field: TgtField = None
+    src_lang: SrcLang = None
+    tgt_lang: TgtLang = None
 
     def check(self) -> DoctorInput:
         """Return the input of the checks, or raise an error if options contradict each other."""
+        from dragoman.data.pair_files import Languages
         from dragoman.doctor.examination import DoctorInput
 
+        if self.pairs is not None or self.dev_pairs is not None:
+            return self._with_pair_files().check()
         if (self.text is None) is (self.src is None) or (self.src is None) is not (self.tgt is None):
-            raise DataError("give either --text FILE, or --src FILE and --tgt FILE")
+            raise DataError("give either --text FILE, or --src FILE and --tgt FILE, or --pairs FILE")
         if self.text is not None:
             if self.dev_src is not None or self.dev_tgt is not None:
                 raise DataError("--dev-src and --dev-tgt are for --src and --tgt; with --text use --dev-text")
@@ -49,7 +56,27 @@ class DoctorFileOptions(OptionGroup):
             raise DataError("with --src and --tgt give both --dev-src and --dev-tgt, or neither")
         train, dev = (self.text, self.src, self.tgt), (self.dev_text, self.dev_src, self.dev_tgt)
         given, given_dev = (tuple(path for path in paths if path is not None) for paths in (train, dev))
-        return DoctorInput(given, given_dev, (self.src_field or self.field, self.tgt_field or self.field))
+        fields = self.src_field or self.field, self.tgt_field or self.field
+        return DoctorInput(given, given_dev, fields, Languages(self.src_lang, self.tgt_lang))
+
+    def _with_pair_files(self) -> DoctorFileOptions:
+        """Return the options with each file of pairs as its own source and target."""
+        if self.text is not None or self.field is not None:
+            raise DataError("--pairs is for sentence pairs and --text for one language; give one of them")
+        if self.pairs is not None and (self.src is not None or self.tgt is not None):
+            raise DataError("--pairs has both sides; remove --src and --tgt")
+        if self.dev_pairs is not None and (self.dev_src is not None or self.dev_tgt is not None):
+            raise DataError("--dev-pairs has both sides; remove --dev-src and --dev-tgt")
+        train, dev = self.pairs, self.dev_pairs
+        return replace(
+            self,
+            pairs=None,
+            dev_pairs=None,
+            src=train or self.src,
+            tgt=train or self.tgt,
+            dev_src=dev or self.dev_src,
+            dev_tgt=dev or self.dev_tgt,
+        )
 
 
 @dataclass(frozen=True)
@@ -127,10 +154,13 @@ def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, P
     has_pairs = len(files.train) == 2
     names, fields = (["src", "tgt"], ["src-field", "tgt-field"]) if has_pairs else (["text"], ["field"])
     given = [
-        *((name, written.get(file, file)) for name, file in zip(names, files.train, strict=True)),
-        *((f"dev-{name}", written.get(file, file)) for name, file in zip(names, files.dev, strict=False)),
+        *((name, _written_as(file, name, written)) for name, file in zip(names, files.train, strict=True)),
+        *((f"dev-{name}", _written_as(file, name, written)) for name, file in zip(names, files.dev, strict=False)),
         *((name, field) for name, field in zip(fields, files.fields, strict=False) if field is not None),
     ]
+    if not written:
+        languages = zip(("src-lang", "tgt-lang"), files.languages, strict=True)
+        given += [(name, language) for name, language in languages if language is not None]
     options = [word for name, value in given for word in (f"--{name}", value)]
     if not written and report.fixable and not is_stdin and "line-counts" not in kinds:
         suggest_command("doctor", *options, "--fix", "-o", "cleaned")
@@ -139,3 +169,8 @@ def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, P
     remaining = [finding for finding in errors if not written or finding.info.fix == LEAVE]
     if (written or not is_stdin) and not remaining and report.files[len(files.train) - 1].tokens > 0:
         suggest_command("train", "translator" if has_pairs else "ngram", *options, "-o", "model")
+
+
+def _written_as(file: str, side: str, written: dict[str, Path]) -> str | Path:
+    """Return the cleaned copy of a file, or of one side of a file with both; the file if there is none."""
+    return written.get(file) or written.get(f"{file}.{side}") or file

@@ -70,7 +70,7 @@ def evaluate(
             raise DataError(f"{names[0]} is for translators and --text for language models; use one of them")
         _evaluate_language_models(models, text, field, dynamic, floor=not no_floor, as_json=as_json)
         return
-    if translation.src is None and translation.ref is None:
+    if translation.src is None and translation.ref is None and translation.pair_file.pairs is None:
         raise DataError("no text to evaluate on; give --text FILE, or for translators --src FILE --ref FILE")
     if field is not None or dynamic is not None:
         name = "--dynamic" if field is None else "--field"

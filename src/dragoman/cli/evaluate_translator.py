@@ -12,7 +12,9 @@ from dragoman.cli.messages import info, status, warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import (
     DEFAULT_SEARCH,
+    NO_PAIR_FILE,
     Metrics,
+    PairFileOptions,
     SearchOptions,
     SrcField,
     Threads,
@@ -42,6 +44,7 @@ class TranslatorEvaluationOptions(OptionGroup):
         str | None,
         option("--ref-field, --tgt-field NAME", "Column or key of the references, for .tsv and .jsonl files."),
     ] = None
+    pair_file: PairFileOptions = NO_PAIR_FILE
     ensemble: Annotated[bool, option("--ensemble", "Use several translators as an ensemble.")] = False
     search: SearchOptions = DEFAULT_SEARCH
     tokenised: Annotated[
@@ -65,9 +68,13 @@ class TranslatorEvaluationOptions(OptionGroup):
 
     def given(self) -> list[str]:
         """Return the names of the options that are not at their defaults."""
-        pairs = ((self, TranslatorEvaluationOptions()), (self.search, DEFAULT_SEARCH))
-        names = [name for group, default in pairs for name in vars(group) if vars(group)[name] != vars(default)[name]]
-        return [f"--{name.replace('_', '-')}" for name in names if name != "search"]
+        groups = (
+            (self, TranslatorEvaluationOptions()),
+            (self.search, DEFAULT_SEARCH),
+            (self.pair_file, NO_PAIR_FILE),
+        )
+        names = [name for group, default in groups for name in vars(group) if vars(group)[name] != vars(default)[name]]
+        return [f"--{name.replace('_', '-')}" for name in names if name not in ("search", "pair_file")]
 
 
 def evaluate_translators(
@@ -79,13 +86,13 @@ def evaluate_translators(
     from dragoman.io.storage import write_text
     from dragoman.report.translators import SearchDescription, evaluation_text
 
-    if options.src is None or options.ref is None:
+    if options.pair_file.pairs is None and (options.src is None or options.ref is None):
         raise DataError("--src and --ref must be given together: the text to translate and its translation")
     search, metrics = options.search, parse_metrics(options.metrics)
     evaluations: dict[str, TranslatorEvaluation] = {}
     with limited_threads(options.threads):
         systems = _load_systems(models, options)
-        lines, references = _read(options.src, options.ref, options, systems.values(), floor=floor)
+        lines, references = _read(options, systems.values(), floor=floor)
         for name, model in systems.items():
             with status(f"{name}: translating"):
                 search_kwargs = search.search_kwargs(model)
@@ -131,15 +138,16 @@ def _load_systems(models: Sequence[Path], options: TranslatorEvaluationOptions) 
 
 
 def _read(
-    src: str, ref: str, options: TranslatorEvaluationOptions, models: Collection[BaseTranslator], *, floor: bool
+    options: TranslatorEvaluationOptions, models: Collection[BaseTranslator], *, floor: bool
 ) -> tuple[list[str], ReferenceData]:
     """Read the texts, and check that all translators can read the source."""
-    from dragoman.data.tokenizer import TREE, read_pairs
+    from dragoman.data.tokenizer import TREE
     from dragoman.evaluation.lab_reference import reference_data_of
     from dragoman.evaluation.translator import ReferenceData
     from dragoman.models.line_translation import check_tree
 
-    lines = read_pairs(src, ref, options.src_field, options.ref_field)
+    lines = options.pair_file.read(options.src, options.ref, options.src_field, options.ref_field, "--src, --ref")
+    src, ref = options.src or lines.name, options.ref or lines.name
     for model in models:
         model.length_handling(options.search.length)
         if model.source.format == TREE:

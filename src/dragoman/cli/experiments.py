@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.messages import info, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
-from dragoman.cli.options import Seed
+from dragoman.cli.options import Seed, SrcLang, TgtLang
 from dragoman.cli.progress import console_callbacks
 from dragoman.core.errors import DataError
 
@@ -55,6 +55,8 @@ class CorpusOptions(OptionGroup):
     text: Annotated[str | None, option("--text FILE", "Instead of --src and --tgt: text of one language.")] = None
     dev_text: Annotated[str | None, option("--dev-text FILE", "Dev text. Default: held out.")] = None
     test_text: Annotated[str | None, option("--test-text FILE", "Text to compare models on. Default: held out.")] = None
+    src_lang: SrcLang = None
+    tgt_lang: TgtLang = None
 
 
 Minutes = Annotated[
@@ -76,8 +78,12 @@ def ladder(
     minutes: Minutes = None,
     seed: Seed = 1,
     pairs: Annotated[
-        int | None,
-        option("--pairs N", "With the text of the lab: sentence pairs to train on. Default: 20,000.", min=1),
+        str | None,
+        option(
+            "--pairs FILE|N",
+            "Instead of --src and --tgt: one file with both sides (TSV, TMX, PO, XLIFF). A number: with the text of the "
+            "lab, sentence pairs to train on; default 20,000.",
+        ),
     ] = None,
     models: Annotated[str, option("--models NAME,...", "With the text of the lab: train only these models.")] = "",
 ) -> None:
@@ -97,6 +103,7 @@ def ladder(
     \b
     Example:
       dragoman ladder --src train.de --tgt train.en --minutes 20 -o my-ladder
+      dragoman ladder --pairs memory.tmx --src-lang de --tgt-lang en -o my-ladder
       dragoman ladder --text book.txt --minutes 5 -o my-book
       dragoman ladder
       dragoman ladder --models kn-5,feed-forward,attn-mlp --pairs 5000 -o small
@@ -108,17 +115,21 @@ def ladder(
     from dragoman.training.config import TrainingConfig
 
     validate(TrainingConfig, {"minutes": GivenValue(minutes, "--minutes")}, "command line")
-    files, callbacks = CorpusFiles(**vars(corpus)), console_callbacks()
+    lab_pairs = int(pairs) if pairs is not None and pairs.isdecimal() else None
+    if lab_pairs == 0:
+        raise DataError("--pairs 0: give at least one sentence pair")
+    files = CorpusFiles(**vars(corpus), pairs=pairs if lab_pairs is None else None)
+    callbacks = console_callbacks()
     files.check()
     if files.given:
-        if models or pairs is not None:
-            name = "--models" if models else "--pairs"
+        if models or lab_pairs is not None:
+            name = "--models" if models else f"--pairs {pairs}"
             raise DataError(f"{name} is for the ladder on the text of the lab; leave it out")
         limit = MINUTES if minutes is None else minutes
         report = run_corpus_ladder(output, files, minutes=limit, seed=seed, callbacks=callbacks)
     else:
         report = run_lab_ladder(
-            output, pairs=pairs or PAIRS, models=models, seed=seed, minutes=minutes, callbacks=callbacks
+            output, pairs=lab_pairs or PAIRS, models=models, seed=seed, minutes=minutes, callbacks=callbacks
         )
     print(report.summary(color=sys.stdout.isatty()))
     total = "" if report.minutes is None else f"; {report.minutes:.1f} minutes in total"

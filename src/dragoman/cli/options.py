@@ -16,6 +16,7 @@ from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
+    from dragoman.data.tokenizer import LinePairs
     from dragoman.data.vocabulary import Vocab
     from dragoman.models.language_model import LanguageModel
     from dragoman.models.translation import BaseTranslator, SearchKwargs
@@ -34,10 +35,22 @@ Field = Annotated[
     ),
 ]
 DevText = Annotated[str | None, option("--dev-text FILE", "Held-out text, to fit settings on and to evaluate.")]
-Src = Annotated[str, option("--src FILE", "Source text, one sentence per line.")]
-Tgt = Annotated[str, option("--tgt FILE", "Target text: line i is the translation of line i of --src.")]
+Src = Annotated[str | None, option("--src FILE", "Source text, one sentence per line, or subtitles.")]
+Tgt = Annotated[str | None, option("--tgt FILE", "Target text: line i is the translation of line i of --src.")]
 SrcField = Annotated[str | None, option("--src-field NAME", "Column or key of the source, for .tsv and .jsonl files.")]
 TgtField = Annotated[str | None, option("--tgt-field NAME", "Column or key of the target, for .tsv and .jsonl files.")]
+PairFile = Annotated[
+    str | None,
+    option(
+        "--pairs FILE",
+        "Instead of two texts: one file with both sides, TSV (columns 1 and 2), JSONL, TMX, PO or XLIFF.",
+    ),
+]
+SrcLang = Annotated[str | None, option("--src-lang CODE", "Language of the source, such as de.")]
+TgtLang = Annotated[str | None, option("--tgt-lang CODE", "Language of the target, such as en.")]
+Rejected = Annotated[
+    Path | None, option("--rejected FILE", "Write file, line and reason of each unit that is not used to this file.")
+]
 Prefix = Annotated[str, argument("PREFIX", "The beginning of the sentence.")]
 
 Model = Annotated[Path, argument("DIR", "A model directory.")]
@@ -68,6 +81,71 @@ Metrics = Annotated[
         "phones, accuracy and CER for single words, BLEU and chrF for sentences.",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class PairFileOptions(OptionGroup):
+    """One file with both sides, instead of two texts."""
+
+    pairs: PairFile = None
+    src_lang: SrcLang = None
+    tgt_lang: TgtLang = None
+    rejected: Rejected = None
+
+    def read(
+        self,
+        src: str | None,
+        tgt: str | None,
+        src_field: str | None,
+        tgt_field: str | None,
+        names: str = "--src, --tgt",
+    ) -> LinePairs:
+        """Read --pairs, or else two texts, and report what is not used of them. `names` are the options of the texts."""
+        return read_one_or_two_files(
+            (self.pairs, src, tgt), (src_field, tgt_field), (self.src_lang, self.tgt_lang), self.rejected, names
+        )
+
+
+NO_PAIR_FILE = PairFileOptions()
+
+
+def read_one_or_two_files(
+    files: tuple[str | None, str | None, str | None],
+    fields: tuple[str | None, str | None],
+    languages: tuple[str | None, str | None],
+    rejected: Path | None,
+    names: str,
+) -> LinePairs:
+    """Read a file of pairs, or a source and a target, and report units that are not used.
+
+    Args:
+        files: the file of pairs, the source, the target: the first or the others are given.
+        rejected: where all units that are not used are written.
+        names: the options of source and target, for error messages.
+    """
+    from dragoman.cli.messages import info
+    from dragoman.data.formats import display_name
+    from dragoman.data.pair_files import Languages, read_pair_file, read_pairs
+    from dragoman.io.storage import write_text
+
+    pairs, src, tgt = files
+    check_output_file("--rejected", rejected)
+    if pairs is not None:
+        if src is not None or tgt is not None:
+            raise DataError(f"--pairs has both sides; remove {names}")
+        lines = read_pair_file(pairs, *fields, Languages(*languages))
+    elif src is None or tgt is None:
+        raise DataError(f"give two texts ({names}), or one file with both sides (--pairs)")
+    else:
+        lines = read_pairs(src, tgt, *fields, Languages(*languages))
+    if lines.rejected:
+        total = len(lines.source) + len(lines.rejected)
+        reasons = "; ".join(lines.rejection_summary())
+        info(f"{display_name(lines.name)}: {len(lines.rejected):,} of {total:,} units are not used: {reasons}")
+    if rejected is not None:
+        rows = (f"{unit.file}\t{unit.line}\t{unit.reason}\n" for unit in lines.rejected)
+        write_text(rejected, "".join(["file\tline\treason\n", *rows]))
+    return lines
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def score(
       echo "the cat sat" | dragoman score kn2 kn5 --words --picture cat.svg
       dragoman score de-en --src test.de --text test.en
     """
-    from dragoman.data.tokenizer import read_pairs
+    from dragoman.data.pair_files import read_pairs
     from dragoman.evaluation.surprisal import surprisal_table
     from dragoman.report.language_models import sentence_columns, sentence_scores, word_scores
     from dragoman.report.surprisal import draw_surprisals, surprisal_grid, surprisal_tsv

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from dragoman.cli.gradient_training import check_training_output, fit_with_progress
 from dragoman.cli.messages import info, status, suggest_command, warn, warn_if_mostly_unknown
 from dragoman.cli.option_groups import GivenSettings, OptionGroup, option, with_option_groups
-from dragoman.cli.options import Force, Output, Src, SrcField, Tgt, TgtField
+from dragoman.cli.options import NO_PAIR_FILE, Force, Output, PairFileOptions, Src, SrcField, Tgt, TgtField
 from dragoman.core.errors import DataError
 from dragoman.models.configs import TranslatorConfig, size_preset, with_size_preset
 from dragoman.training.config import TRANSLATOR, TrainingConfig
@@ -34,12 +34,14 @@ class TextOptions(OptionGroup):
 
     panel = "Data"
 
-    src: Src
-    tgt: Tgt
+    src: Src = None
+    tgt: Tgt = None
     dev_src: Annotated[str | None, option("--dev-src FILE", "Held-out source text, to select the best model.")] = None
     dev_tgt: Annotated[str | None, option("--dev-tgt FILE", "Translation of --dev-src.")] = None
+    dev_pairs: Annotated[str | None, option("--dev-pairs FILE", "Held-out sentence pairs, as --pairs.")] = None
     src_field: SrcField = None
     tgt_field: TgtField = None
+    pair_file: PairFileOptions = NO_PAIR_FILE
     alignments: Annotated[
         Path | None,
         option(
@@ -50,14 +52,14 @@ class TextOptions(OptionGroup):
 
     def read(self) -> tuple[LinePairs, LinePairs | None]:
         """Return the training pairs and the dev pairs."""
-        from dragoman.data.tokenizer import read_pairs
-
         if (self.dev_src is None) != (self.dev_tgt is None):
             raise DataError("--dev-src and --dev-tgt must be given together")
-        lines = read_pairs(self.src, self.tgt, self.src_field, self.tgt_field)
-        if self.dev_src is None or self.dev_tgt is None:
+        fields = self.src_field, self.tgt_field
+        lines = self.pair_file.read(self.src, self.tgt, *fields)
+        if self.dev_src is None and self.dev_pairs is None:
             return lines, None
-        return lines, read_pairs(self.dev_src, self.dev_tgt, self.src_field, self.tgt_field)
+        held_out = replace(self.pair_file, pairs=self.dev_pairs, rejected=None)
+        return lines, held_out.read(self.dev_src, self.dev_tgt, *fields, "--dev-src, --dev-tgt")
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ def train_translator(
     \b
     Example:
       dragoman train translator --src train.de --tgt train.en --dev-src dev.de --dev-tgt dev.en -o de-en --minutes 20
+      dragoman train translator --pairs memory.tmx --src-lang de --tgt-lang en -o de-en
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
     """
     from dragoman.data.segmenters import token_name
@@ -184,7 +187,7 @@ def _encode_dev(
 
     dev = dev_lines.encode(translator.source, translator.target)
     warn_if_mostly_unknown(dev.source, dev_lines.name)
-    warn_if_mostly_unknown(dev.target, f"{texts.dev_tgt}")
+    warn_if_mostly_unknown(dev.target, f"{texts.dev_tgt or texts.dev_pairs}")
     if looks_swapped(lines, dev_lines):
         warn(f"{dev_lines.name}: has the words of the target language; are --dev-src and --dev-tgt swapped?")
     return BidirectionalCorpus(dev.source, dev.target) if translator.settings.symmetry else dev

@@ -1,4 +1,4 @@
-"""Reading text: plain files, gzip, TSV, JSONL and standard input, with checks of the encoding."""
+"""Reading text: plain files, gzip, TSV, JSONL, subtitles and standard input, with checks of the encoding."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import codecs
 import gzip
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
@@ -18,6 +19,9 @@ GZIP_MAGIC = b"\x1f\x8b"  # the first bytes of gzip data
 CHECK_BYTES = 1 << 24  # decoded at a time
 READ_SIZE = 1 << 20  # bytes read from standard input at once, at most
 MAX_BATCH_LINES = 256
+SUBTITLES = ("srt", "vtt")  # endings of subtitle files
+TSV_SAMPLE_BYTES = 1 << 16  # read to find out whether a file is TSV
+TSV_SHARE = 0.95  # of its lines have the same number of tabs
 
 
 def read_text(path: str | Path, field: str | None = None) -> bytes:
@@ -25,18 +29,22 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
 
     Args:
         path: the file; `-` is standard input. The type follows from the name: `.gz` is unpacked, `.tsv` and `.jsonl`
-            have fields.
+            have fields, the cues of `.srt` and `.vtt` are lines.
         field: TSV: the column, by number (from 1) or by name in the first line; default 1. JSONL: the key; default
-            `text`.
+            `text`. A file of another name may be TSV as well.
     """
-    text, source, file_type = read_utf8(path), display_name(path), _file_type(path)
-    if file_type == "tsv":
+    text, source, file_type = read_utf8(path), display_name(path), type_by_name(path)
+    if file_type == "tsv" or (field is not None and file_type != "jsonl" and looks_like_tsv(text)):
         return _tsv_column(text, field or "1", source)
     if file_type == "jsonl":
         lines = enumerate(_split_lines(text), 1)
         return b"".join(_jsonl_value(line, field or "text", source, number) + b"\n" for number, line in lines)
     if field is not None:
         raise DataError(f"{source}: a field ({field}) can be selected in .tsv and .jsonl files only")
+    if file_type in SUBTITLES:
+        from dragoman.data.subtitles import read_cues
+
+        return b"".join(f"{cue.plain_text}\n".encode() for cue in read_cues(text.decode(), source))
     return text
 
 
@@ -57,7 +65,7 @@ def read_parallel_lines(path: str, expected: int, other: str, field: str | None 
 
 def field_for(path: str, field: str | None, *others: str | None) -> str | None:
     """Return the field to read from a file: None for plain text, which is an error if `others` have no fields either."""
-    if field is None or has_fields(path):
+    if field is None or has_fields(path) or _file_looks_like_tsv(path):
         return field
     if not any(other is not None and has_fields(other) for other in others):
         raise DataError(f"{display_name(path)}: --field {field} is for .tsv and .jsonl files only")
@@ -66,11 +74,36 @@ def field_for(path: str, field: str | None, *others: str | None) -> str | None:
 
 def has_fields(path: str | Path) -> bool:
     """Return whether a file has columns or keys, by its name."""
-    return _file_type(path) in ("tsv", "jsonl")
+    return type_by_name(path) in ("tsv", "jsonl")
 
 
-def _file_type(path: str | Path) -> str:
+def type_by_name(path: str | Path) -> str:
+    """Return the ending of a file's name, which says its type; `.gz` does not count.
+
+    >>> type_by_name("train.TSV.gz")
+    'tsv'
+    """
     return display_name(path).removesuffix(".gz").rsplit(".", 1)[-1].lower()
+
+
+def looks_like_tsv(text: bytes) -> bool:
+    """Return whether nearly all lines have the same number of tabs, at least one.
+
+    >>> looks_like_tsv(b"eins\\tone\\nzwei\\ttwo\\n"), looks_like_tsv(b"eins\\nzwei\\ttwo\\n")
+    (True, False)
+    """
+    sample = text[:TSV_SAMPLE_BYTES]
+    lines = sample.split(b"\n") if len(sample) == len(text) else sample.split(b"\n")[:-1]  # the last is cut
+    tabs = Counter(line.count(b"\t") for line in lines if line.strip())
+    [(number, frequency)] = tabs.most_common(1) or [(0, 0)]
+    return number > 0 and frequency >= TSV_SHARE * tabs.total()
+
+
+def _file_looks_like_tsv(path: str) -> bool:
+    if path == "-" or not Path(path).is_file():
+        return False
+    with file_errors(Path(path)), (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+        return looks_like_tsv(file.read(TSV_SAMPLE_BYTES + 1))
 
 
 def display_name(path: str | Path) -> str:
@@ -80,14 +113,7 @@ def display_name(path: str | Path) -> str:
 
 def read_utf8(path: str | Path) -> bytes:
     """Read a whole file as valid UTF-8, unpacked if it is gzip, without selecting a field."""
-    source = display_name(path)
-    if str(path) == "-":
-        raw = _stdin().read()
-    else:
-        with file_errors(Path(path)):
-            raw = Path(path).read_bytes()
-            raw = gzip.decompress(raw) if Path(path).suffix == ".gz" else raw
-    text = raw.removeprefix(BOM)
+    source, text = display_name(path), read_bytes(path).removeprefix(BOM)
     if not text:
         raise DataError(f"{source}: empty; give a file with one sentence per line")
     if text.startswith(GZIP_MAGIC):
@@ -95,6 +121,15 @@ def read_utf8(path: str | Path) -> bytes:
         raise DataError(f"{source}: this is gzip data; {remedy}")
     _check_utf8(text, source)
     return text
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a whole file or standard input, unpacked if its name ends in .gz."""
+    if str(path) == "-":
+        return _stdin().read()
+    with file_errors(Path(path)):
+        raw = Path(path).read_bytes()
+        return gzip.decompress(raw) if Path(path).suffix == ".gz" else raw
 
 
 def _stdin() -> BufferedReader:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 from dragoman.core.errors import DataError
 from dragoman.core.types import Json
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
-from dragoman.data.formats import display_name, has_fields, read_lines, read_parallel_lines
 from dragoman.data.segmenters import Segmenter, SubwordSegmenter, WordSegmenter, load_segmenter, train_segmenter
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 
 PLAIN_TEXT, TREE = "text", "tree"  # formats of a source text
+SHOWN_LINES = 5  # line numbers of rejected units in a summary, for each reason
 
 
 class TokenizerTrainingKwargs(TypedDict, total=False):
@@ -121,6 +121,14 @@ class Tokenizer:
         return cls(load_segmenter(units, files), vocab, bool(config["tokenised"]), format)
 
 
+class RejectedUnit(NamedTuple):
+    """A part of a file of sentence pairs that is not used."""
+
+    file: str
+    line: int  # from 1
+    reason: str
+
+
 @dataclass(frozen=True)
 class LinePairs:
     """Two texts whose lines are translations of each other."""
@@ -128,21 +136,26 @@ class LinePairs:
     source: list[str]
     target: list[str]
     name: str = "source"  # of the source, for messages
+    rejected: tuple[RejectedUnit, ...] = ()
 
     @property
     def reversed(self) -> LinePairs:
         """The pairs with source and target exchanged."""
         return LinePairs(self.target, self.source, "target")
 
+    def rejection_summary(self) -> list[str]:
+        """Return for each reason how many units were rejected, with the first lines.
+
+        >>> rejected = [RejectedUnit("a.po", line, "fuzzy") for line in (3, 9)]
+        >>> LinePairs([], [], rejected=(*rejected, RejectedUnit("a.po", 12, "empty"))).rejection_summary()
+        ['2 fuzzy (lines 3, 9)', '1 empty (line 12)']
+        """
+        summary = []
+        for reason, count in Counter(unit.reason for unit in self.rejected).most_common():
+            lines = [str(unit.line) for unit in self.rejected if unit.reason == reason][:SHOWN_LINES]
+            more = ", ..." if count > len(lines) else ""
+            summary.append(f"{count:,} {reason} (line{'s' if count > 1 else ''} {', '.join(lines)}{more})")
+        return summary
+
     def encode(self, source: Tokenizer, target: Tokenizer) -> ParallelCorpus:
         return ParallelCorpus(source.encode(self.source, self.name), target.encode(self.target))
-
-
-def read_pairs(src: str, tgt: str, src_field: str | None = None, tgt_field: str | None = None) -> LinePairs:
-    """Read two texts, which must have the same number of lines."""
-    source = read_lines(src, src_field)
-    target = read_parallel_lines(tgt, len(source), src, tgt_field)
-    if src == tgt and source == target:
-        remedy = "choose two columns or keys" if has_fields(src) else "give two files"
-        raise DataError(f"{display_name(src)}: source and target are the same text; {remedy}")
-    return LinePairs(source, target, src)

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError, error_at_line, file_errors, shorten
-from dragoman.data.formats import GZIP_MAGIC, display_name, has_fields
+from dragoman.data.formats import GZIP_MAGIC, display_name, has_fields, looks_like_tsv, type_by_name
 from dragoman.data.language_id import LetterText
 from dragoman.data.scanner import ScannedText, scan
+from dragoman.data.tokenizer import LinePairs
 from dragoman.doctor.characters import fix_line
 from dragoman.doctor.findings import Finding
 
@@ -152,7 +153,7 @@ def read_document(path: str, part: str, field_name: str | None = None) -> Docume
     if not text:
         raise DataError(f"{name}: empty except for a byte order mark; give a file with one sentence per line")
     rows = _split_rows(text, collected)
-    if has_fields(path):
+    if has_fields(path) or (field_name is not None and looks_like_tsv(text.encode("utf-8", "replace"))):
         layout, lines = _take_field(path, field_name, rows, collected)
     elif field_name is None:
         layout, lines = FileLayout(path, "text", "", rows), rows
@@ -163,6 +164,20 @@ def read_document(path: str, part: str, field_name: str | None = None) -> Docume
         replace(finding, index=None if finding.line is None else finding.line - first) for finding in collected.findings
     )
     return Document(name, part, lines, np.arange(len(lines)), layout, findings, first)
+
+
+def documents_of_pairs(pairs: LinePairs, part: str) -> tuple[Document, ...]:
+    """Return the two sides of a TMX, PO or XLIFF file. Their lines are numbered by units; `--fix` writes two texts."""
+    return tuple(
+        Document(
+            f"{pairs.name}.{side}",
+            part,
+            lines,
+            np.arange(len(lines)),
+            FileLayout(f"{pairs.name}.{side}", "text", "", lines),
+        )
+        for side, lines in (("src", pairs.source), ("tgt", pairs.target))
+    )
 
 
 def join_lines(lines: Sequence[str]) -> bytes:
@@ -243,7 +258,7 @@ class FieldValue(NamedTuple):
 def _take_field(
     path: str, field_name: str | None, rows: list[str], collected: ReadFindings
 ) -> tuple[FileLayout, list[str]]:
-    kind = path.removesuffix(".gz").rsplit(".", 1)[-1].lower()
+    kind = "jsonl" if type_by_name(path) == "jsonl" else "tsv"
     name = field_name or ("1" if kind == "tsv" else "text")
     header = None
     if kind == "tsv" and name.isdecimal() and not int(name):

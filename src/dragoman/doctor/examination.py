@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from dragoman.core.errors import DataError
+from dragoman.data.pair_files import AS_IN_FILE, Languages, pair_format, read_pair_file, tsv_fields
 from dragoman.doctor import language_checks, pair_checks, text_checks
 from dragoman.doctor.alignment_checks import check_alignment
-from dragoman.doctor.documents import Document, read_document
+from dragoman.doctor.documents import Document, documents_of_pairs, read_document
 from dragoman.doctor.findings import DROP, LEAVE, CheckResult, Finding, group_by_kind
 from dragoman.doctor.text_checks import DoctorLimits
 from dragoman.doctor.training_cost import TrainingCost, estimate_training_cost
@@ -16,11 +17,15 @@ from dragoman.doctor.training_cost import TrainingCost, estimate_training_cost
 
 @dataclass(frozen=True)
 class DoctorInput:
-    """The files to check: one text, or a source and a target; the same for dev, or nothing."""
+    """The files to check: one text, or a source and a target; the same for dev, or nothing.
+
+    If source and target are the same file and no fields are given, it has both sides (see `read_pair_file`).
+    """
 
     train: tuple[str, ...]
     dev: tuple[str, ...] = ()
     fields: tuple[str | None, str | None] = (None, None)
+    languages: Languages = AS_IN_FILE  # of TMX files
 
     def __post_init__(self) -> None:
         if len(self.train) not in (1, 2):
@@ -38,6 +43,7 @@ class DoctorDocuments:
 
     train: tuple[Document, ...]
     dev: tuple[Document, ...] = ()
+    remarks: tuple[str, ...] = ()  # about units that are not used
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -45,7 +51,8 @@ class DoctorDocuments:
 
     def fixed(self) -> DoctorDocuments:
         """Return the documents with all lines fixed."""
-        return DoctorDocuments(*(tuple(document.fixed() for document in part) for part in (self.train, self.dev)))
+        train, dev = (tuple(document.fixed() for document in part) for part in (self.train, self.dev))
+        return DoctorDocuments(train, dev, self.remarks)
 
 
 @dataclass(frozen=True)
@@ -81,11 +88,21 @@ class DoctorReport:
 
 def read_documents(files: DoctorInput) -> DoctorDocuments:
     """Read all files, in any encoding."""
-    train, dev = (
-        tuple(read_document(path, part, field) for path, field in zip(paths, files.fields, strict=False))
-        for part, paths in (("train", files.train), ("dev", files.dev))
-    )
-    return DoctorDocuments(train, dev)
+    remarks: list[str] = []
+
+    def read_part(paths: tuple[str, ...], part: str) -> tuple[Document, ...]:
+        fields = files.fields
+        if len(set(paths)) == 1 and len(paths) == 2 and paths[0] != "-" and fields == (None, None):
+            file_format = pair_format(paths[0])
+            if file_format in ("tmx", "po", "xliff"):
+                pairs = read_pair_file(paths[0], languages=files.languages)
+                remarks.extend(f"{paths[0]}: not used: {reason}" for reason in pairs.rejection_summary())
+                return documents_of_pairs(pairs, part)
+            fields = tsv_fields(paths[0]) if file_format == "tsv" else fields
+        return tuple(read_document(path, part, field) for path, field in zip(paths, fields, strict=False))
+
+    train, dev = read_part(files.train, "train"), read_part(files.dev, "dev")
+    return DoctorDocuments(train, dev, tuple(remarks))
 
 
 def examine(files: DoctorInput, limits: DoctorLimits | None = None, *, with_cost: bool = True) -> DoctorReport:
@@ -106,7 +123,7 @@ def examine_documents(raw: DoctorDocuments, limits: DoctorLimits, *, with_cost: 
         dev=tuple(pair_checks.dev_statistics(train, dev)) if dev and is_parallel else (),
         costs=tuple(cost for cost in map(estimate_training_cost, train) if cost) if with_cost else (),
         findings=tuple(finding for group in group_by_kind(findings).values() for finding in group),
-        remarks=result.remarks,
+        remarks=(*raw.remarks, *result.remarks),
     )
 
 

@@ -133,7 +133,7 @@ def _drop_lines(
         if part and not remaining:
             raise DataError(f"{part[0].name}: no line would be left; check the findings before cleaning")
         parts.append(tuple(document.select(np.array(remaining, np.int64)) for document in part))
-    return DoctorDocuments(*parts), dropped
+    return DoctorDocuments(parts[0], parts[1], documents.remarks), dropped
 
 
 def write_fixed(fixed: FixResult, directory: Path) -> dict[str, Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,8 @@ from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.formats import read_lines
 from dragoman.data.language_id import LANGUAGE_NAMES
-from dragoman.data.tokenizer import Tokenizer, read_pairs
+from dragoman.data.pair_files import Languages, read_pair_file, read_pairs
+from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.io.storage import write_text
 
 MAX_HELD_OUT = 1000  # lines of a part that is held out,
@@ -23,13 +25,14 @@ MIN_LINES = 30  # from which a part can be held out
 MAX_DEV, MAX_TEST = 1000, 2000  # lines that are used
 LINES_PER_MINUTE = 10_000  # of training text that are used, for each minute of the experiment
 SOURCE, TARGET = "src", "tgt"  # extensions of the files
+SIDES = ("the source", "the target")  # what languages of unknown names are called
 
 ThreeCorpora = tuple[Corpus, Corpus, Corpus]  # train, dev and test text
 
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """Paths of the user's texts: either `src` and `tgt`, or `text` for one language."""
+    """Paths of the user's texts: `src` and `tgt`, `pairs` with both sides in one file, or `text` for one language."""
 
     src: str | None = None
     tgt: str | None = None
@@ -40,6 +43,9 @@ class CorpusFiles:
     text: str | None = None
     dev_text: str | None = None
     test_text: str | None = None
+    pairs: str | None = None
+    src_lang: str | None = None
+    tgt_lang: str | None = None
 
     @property
     def given(self) -> set[str]:
@@ -51,16 +57,29 @@ class CorpusFiles:
         for source, target in (("src", "tgt"), ("dev_src", "dev_tgt"), ("test_src", "test_tgt")):
             if (source in self.given) != (target in self.given):
                 raise DataError(f"{_option(source)} and {_option(target)} go together: give both, or neither")
-        if "src" in self.given and any(name.endswith("text") for name in self.given):
+        if self.given & {"src", "pairs"} and any(name.endswith("text") for name in self.given):
             raise DataError("--text is for one language, --src and --tgt are for two; give one or the other")
+        if {"src", "pairs"} <= self.given:
+            raise DataError("--pairs has both sides; remove --src and --tgt")
+        if self.given & {"src_lang", "tgt_lang"} and not self.given & {"src", "pairs"}:
+            raise DataError("--src-lang and --tgt-lang are for sentence pairs; give --pairs, or --src and --tgt")
         for required, names in (("src", ("dev_src", "test_src")), ("text", ("dev_text", "test_text"))):
-            if required not in self.given and (extra := [name for name in names if name in self.given]):
+            if not self.given & {required, "pairs" if required == "src" else required} and (
+                extra := [name for name in names if name in self.given]
+            ):
                 raise DataError(f"{_option(extra[0])} goes with {_option(required)}; give both")
+
+    @property
+    def languages(self) -> Languages:
+        return Languages(self.src_lang, self.tgt_lang)
 
     @property
     def names(self) -> CorpusNames:
         """How the report calls the text and its languages."""
-        files = [Path(path).name for path in (self.src, self.tgt or self.text) if path is not None]
+        files = [Path(path).name for path in (self.pairs or self.src, self.tgt or self.text) if path is not None]
+        if self.pairs is not None:
+            names = [LANGUAGE_NAMES.get(code or "", side) for code, side in zip(self.languages, SIDES, strict=True)]
+            return CorpusNames(f"The ladder, {' to '.join(names)}: {files[0]}", names[0], names[1])
         languages = [language_of_file(name) for name in files]
         known = [language for language in languages if language is not None]
         if len(set(known)) < len(files):
@@ -70,6 +89,8 @@ class CorpusFiles:
     def read(self) -> tuple[CorpusPart, CorpusPart | None, CorpusPart | None]:
         """Return the training text and, where they are given, dev and test text."""
         train = _read_part(self.src, self.tgt or self.text)
+        if self.pairs is not None:
+            train = _part_of(read_pair_file(self.pairs, languages=self.languages))
         assert train is not None, "checked before"
         dev = _read_part(self.dev_src, self.dev_tgt or self.dev_text)
         return train, dev, _read_part(self.test_src, self.test_tgt or self.test_text)
@@ -102,7 +123,13 @@ def _read_part(source: str | None, target: str | None) -> CorpusPart | None:
         return None
     if source is None:
         return CorpusPart(read_lines(target))
-    pairs = read_pairs(source, target)
+    return _part_of(read_pairs(source, target))
+
+
+def _part_of(pairs: LinePairs) -> CorpusPart:
+    if pairs.rejected:
+        units = f"{len(pairs.rejected):,} of {len(pairs.source) + len(pairs.rejected):,} units are not used"
+        warnings.warn(f"{pairs.name}: {units}: {'; '.join(pairs.rejection_summary())}", stacklevel=2)
     return CorpusPart(pairs.target, pairs.source)
 
 

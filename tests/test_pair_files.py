@@ -1,0 +1,243 @@
+"""Sentence pairs from TSV, TMX, PO, XLIFF and subtitles; what is not used is reported; damage is an error."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from command import good, run  # noqa: F401
+from dragoman.core.errors import DataError
+from dragoman.data.formats import read_lines, read_text
+from dragoman.data.pair_files import Languages, pair_format, read_pair_file, read_pairs
+from dragoman.data.subtitles import Cue, match_cues
+
+FILES = Path(__file__).parent / "formats"
+NAMES = ["memory.tmx", "app.po", "app-1.2.xlf", "app-2.0.xlf"]
+
+
+def rows_of(path: Path | str, **options: object) -> list[tuple[str, str]]:
+    pairs = read_pair_file(str(path), **options)  # type: ignore[arg-type]
+    return list(zip(pairs.source, pairs.target, strict=True))
+
+
+def rejected(path: Path | str, **options: object) -> list[tuple[int, str]]:
+    return [(unit.line, unit.reason) for unit in read_pair_file(str(path), **options).rejected]  # type: ignore[arg-type]
+
+
+# -- TSV ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.txt", "pairs"])
+def test_tsv_is_recognised_by_its_tabs(tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / name)
+    lines = "".join(f"{n}\tlinks {n}\trechts {n}\r\n" for n in range(40))
+    (tmp_path / name).write_text(f"{lines}41\t\tempty\none column\n")
+    assert rows_of(path, src_field="2", tgt_field="3") == [(f"links {n}", f"rechts {n}") for n in range(40)]
+    assert rejected(path, src_field="2", tgt_field="3") == [(41, "empty"), (42, "too few columns")]
+    both = read_pairs(path, path)
+    assert (both.source[0], both.target[0]) == ("0", "links 0")
+
+
+def test_a_column_can_be_chosen_in_a_file_of_any_name(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a\tb\nc\td\n")
+    assert read_text(tmp_path / "t.txt", "2") == b"b\nd\n"
+    assert read_text(tmp_path / "t.txt") == b"a\tb\nc\td\n"  # no field is chosen: tabs are spaces
+
+
+def test_header_of_tsv(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text("English\tde\none\teins\n")
+    assert rows_of(path) == [("one", "eins")] and rejected(path) == [(1, "header")]
+    assert rows_of(path, src_field="de", tgt_field="1") == [("eins", "one")]
+    path.write_text("id\tsatz\tsentence\n1\teins\tone\n")
+    assert rows_of(path, src_field="satz", tgt_field="sentence") == [("eins", "one")]
+    with pytest.raises(DataError, match=r"t.tsv:1: no column 'fr'; the first line has id, satz, sentence"):
+        rows_of(path, src_field="fr")
+
+
+def test_one_text_for_both_sides_is_not_a_table(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a b\nc\td\ne\n")
+    with pytest.raises(DataError, match=r"t.txt: source and target are the same text; give two files"):
+        read_pairs(*[str(tmp_path / "t.txt")] * 2)
+    with pytest.raises(DataError, match=r"t.txt: not TSV, JSONL, TMX, PO and XLIFF; two texts are given with --src"):
+        rows_of(tmp_path / "t.txt")
+
+
+def test_jsonl_needs_two_keys(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"de": "eins", "en": "one"}\n')
+    assert rows_of(tmp_path / "t.jsonl", src_field="de", tgt_field="en") == [("eins", "one")]
+    with pytest.raises(DataError, match="name the keys of both sides"):
+        rows_of(tmp_path / "t.jsonl")
+
+
+# -- TMX, PO, XLIFF ----------------------------------------------------------------------------------------------------
+
+
+def test_tmx() -> None:
+    path = FILES / "memory.tmx"
+    assert rows_of(path) == [
+        ("Drücken Sie OK.", "Press OK."),
+        ("Die Farbe & das Licht", "The color & the light"),
+        ("Zwei Zeilen", "Two lines"),
+    ]
+    assert rejected(path) == [(11, "another translation of the same language"), (16, "no translation"), (19, "empty")]
+    assert rows_of(path, languages=Languages("en-GB", "de")) == [("The colour & the light", "Die Farbe & das Licht")]
+    assert rows_of(path, languages=Languages(None, "de"))[0] == ("Press OK.", "Drücken Sie OK.")
+    with pytest.raises(DataError, match=r"--tgt-lang fr: not a language of this file, which has de-DE, en-GB, en-US"):
+        rows_of(path, languages=Languages("de", "fr"))
+
+
+def test_tmx_with_three_languages_needs_a_choice(tmp_path: Path) -> None:
+    unit = "".join(f'<tuv xml:lang="{code}"><seg>{code}</seg></tuv>' for code in ("de", "en", "fr"))
+    (tmp_path / "m.tmx").write_text(f'<tmx><header srclang="*all*"/><body><tu>{unit}</tu></body></tmx>')
+    with pytest.raises(DataError, match=r"has de, en, fr; choose two languages with --src-lang and --tgt-lang"):
+        rows_of(tmp_path / "m.tmx")
+    assert rows_of(tmp_path / "m.tmx", languages=Languages("fr", "de")) == [("fr", "de")]
+
+
+def test_po() -> None:
+    path = FILES / "app.po"
+    assert rows_of(path) == [("Welcome", "Willkommen"), ("%d day", "%d Tag"), ("%d days", "%d Tage")]
+    reasons = [reason for _, reason in rejected(path)]
+    assert reasons == ["no translation", "fuzzy or not approved", *["no translation"] * 3, "obsolete"]
+    assert rows_of(path, languages=Languages("de", "en"))[0] == ("Willkommen", "Welcome")
+    with pytest.raises(DataError, match=r"no sentence pairs \(.*other language"):
+        rows_of(path, languages=Languages("en", "fr"))
+
+
+def test_xliff() -> None:
+    assert rows_of(FILES / "app-1.2.xlf") == [("Save", "Speichern")]
+    assert rejected(FILES / "app-1.2.xlf") == [
+        (7, "no translation"),
+        (15, "fuzzy or not approved"),
+        (22, "not to be translated"),
+        (23, "no translation"),
+    ]
+    assert rows_of(FILES / "app-2.0.xlf") == [("It is ready.", "Es ist bereit.")]
+    assert rows_of(FILES / "app-2.0.xlf", languages=Languages("de", "en")) == [("Es ist bereit.", "It is ready.")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_of_other_names_are_recognised(tmp_path: Path, name: str) -> None:
+    copy = tmp_path / "copy"
+    copy.write_bytes((FILES / name).read_bytes())
+    assert rows_of(copy) == rows_of(FILES / name)
+    if name.endswith(("tmx", "xlf")):
+        text = (FILES / name).read_text(encoding="utf-8").replace("UTF-8", "UTF-16")
+        copy.write_bytes(text.encode("utf-16"))
+        assert rows_of(copy) == rows_of(FILES / name)
+
+
+BOMB = """<?xml version="1.0"?>
+<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa">{}]>
+<tmx><body><tu><tuv xml:lang="de"><seg>&z;</seg></tuv></tu></body></tmx>
+"""
+
+
+@pytest.mark.parametrize(
+    "declarations",
+    [
+        "".join(f'<!ENTITY {new} "{f"&{old};" * 10}">' for old, new in zip("abcdefgh", "bcdefghz", strict=True)),
+        '<!ENTITY z SYSTEM "file:///etc/hostname">',
+        '<!ENTITY % p SYSTEM "http://localhost/x.dtd"> %p; <!ENTITY z "x">',
+    ],
+)
+def test_entities_are_refused(tmp_path: Path, declarations: str) -> None:
+    (tmp_path / "bomb.tmx").write_text(BOMB.format(declarations))
+    with pytest.raises(DataError, match=r"bomb\.tmx"):
+        rows_of(tmp_path / "bomb.tmx")
+
+
+# -- subtitles ---------------------------------------------------------------------------------------------------------
+
+
+def test_subtitles_are_matched_by_time() -> None:
+    pairs = read_pairs(str(FILES / "film.en.srt"), str(FILES / "film.de.srt"))
+    assert list(zip(pairs.source, pairs.target, strict=True)) == [
+        ("Good morning, how are you?", "Guten Morgen, wie geht es Ihnen?"),
+        ("- Fine. - Really?", "- Gut. - Wirklich?"),
+        ("A long sentence. And the end.", "Ein langer Satz und das Ende."),
+    ]
+    assert [(unit.line, unit.reason) for unit in pairs.rejected] == [(20, "no cue at the same time")]
+
+
+def test_subtitles_as_text() -> None:
+    assert read_lines(str(FILES / "film.vtt")) == [
+        "Never drink liquid nitrogen.",
+        "It will perforate & hurt your stomach.",
+    ]
+
+
+def test_every_cue_is_in_one_group() -> None:
+    """Also if cues overlap those before and after them."""
+    generator = random.Random(1)
+    for _ in range(200):
+        sides = []
+        for _side in range(2):
+            starts = sorted(generator.randrange(100) for _ in range(generator.randrange(8)))
+            sides.append([Cue(start, start + generator.randrange(1, 30), "", n, 0) for n, start in enumerate(starts)])
+        groups = match_cues(*sides)
+        for number, cues in enumerate(sides):
+            grouped = [cue.line for group in groups for cue in (group.source, group.target)[number]]
+            assert sorted(grouped) == [cue.line for cue in cues]
+
+
+@pytest.mark.parametrize("text", ["no cues\n", "1\n00:00:01,000 -> 00:00:02,000\nx\n", "1\n0:0:1 --> 2\nx\n"])
+def test_damaged_times_are_errors(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.srt").write_text(text)
+    with pytest.raises(DataError, match=r"x.srt(:2)?: (no cues|not the times of a cue)"):
+        read_lines(str(tmp_path / "x.srt"))
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*NAMES, "film.en.srt", "film.vtt"])
+def test_damaged_files_raise_only_data_errors(tmp_path: Path, name: str) -> None:
+    whole = (FILES / name).read_bytes()
+    generator = random.Random(name)
+    for _ in range(60):
+        raw = bytearray(whole)
+        for _ in range(generator.randrange(1, 5)):
+            place = generator.randrange(len(raw))
+            match generator.randrange(3):
+                case 0:
+                    raw[place] = generator.choice(b"<>&\"'\\#:-{}\n\r\x00\xff m")
+                case 1:
+                    del raw[place : place + generator.randrange(1, 30)]
+                case 2:
+                    raw[place:place] = raw[place : place + generator.randrange(1, 60)]
+        path = tmp_path / name
+        path.write_bytes(raw)
+        try:
+            read_lines(str(path)) if name.startswith("film") else read_pair_file(str(path))
+            assert name.startswith("film") or pair_format(str(path)) is not None
+        except DataError as error:
+            assert name in str(error) and "\n" not in str(error)
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def test_align_and_doctor_read_pair_files(good, run, tmp_path: Path) -> None:  # noqa: F811
+    outcome = good("align", "--pairs", FILES / "memory.tmx", "--rejected", tmp_path / "rejected.tsv")
+    assert len(outcome.lines) == 3
+    assert "3 of 6 units are not used: 1 another translation of the same language (line 11)" in outcome.err
+    rows = (tmp_path / "rejected.tsv").read_text().splitlines()
+    assert rows[0] == "file\tline\treason" and rows[2] == f"{FILES / 'memory.tmx'}\t16\tno translation"
+    report = good("doctor", "--pairs", FILES / "memory.tmx", "--no-cost")
+    assert "not used: 1 empty (line 19)" in report.out
+    (tmp_path / "pairs.txt").write_text("de\ten\neins\tone\nzwei\ttwo\n")
+    assert "pairs.txt" in good("doctor", "--pairs", tmp_path / "pairs.txt", "--no-cost").out
+    good("doctor", "--pairs", FILES / "memory.tmx", "--no-cost", "--fix", "-o", tmp_path / "fixed")
+    assert (tmp_path / "fixed" / "memory.tmx.src").read_text().splitlines()[0] == "Drücken Sie OK."
+    for arguments in (
+        ["align", "--pairs", FILES / "memory.tmx", "--src", "x", "--tgt", "y"],
+        ["align", "--src", "x"],
+        ["doctor", "--pairs", "x", "--text", "y"],
+        ["ladder", "--pairs", "missing.tmx", "-o", tmp_path / "ladder"],
+    ):
+        outcome = run(*arguments)
+        assert outcome.code == 2 and outcome.err.count("\n") == 1 and "Traceback" not in outcome.err
