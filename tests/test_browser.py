@@ -20,7 +20,8 @@ from urllib.parse import quote
 import pytest
 import uvicorn
 
-from dragoman import Corpus, NgramModel
+from dragoman import Corpus, Mixture, NgramModel, ParallelCorpus, Tokenizer, Translator
+from dragoman.io.model_card import write_examples
 from dragoman.report.page import Page as Report
 from dragoman.report.page import PageFigure, PageSection, PageTable, Paragraphs, write_html
 from dragoman.serve import RequestLimits
@@ -56,7 +57,7 @@ def write_run(path: Path) -> None:
     corpus = Corpus.from_sentences(ENGLISH)
     for order in (1, 2, 3):
         NgramModel.train(corpus, order=order, smoothing="witten-bell").save(path / "rungs" / f"wb-{order}")
-    metrics = [{"update": n, "epoch": 1, "train_loss": 5 / n, "dev_loss": 6 / n} for n in range(1, 6)]
+    metrics = [{"update": n, "epoch": n // 5, "train_loss": 5 / n, "dev_loss": 6 / n} for n in range(1, 6)]
     (path / "rungs" / "wb-2" / "metrics.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in metrics))
     accuracy = PageTable(["% correct", "agreement", "topic"], [["wb-1", "50.0", "61.5"], ["wb-2", "75.5", "62.5"]])
     lengths = PageTable(["BLEU by words", "up to 5", "6 to 10"], [["word for word", "41.5", "12.5"]])
@@ -65,6 +66,16 @@ def write_run(path: Path) -> None:
         PageSection("BLEU by sentence length", [lengths]),
     ]
     write_html(Report(REPORT_TITLE, sections), path / "report.html")
+
+
+def write_pieces(path: Path) -> None:
+    """Write an untrained translator of subwords to characters, with training metrics and examples."""
+    german, english = ["der hund bellt .", "der vogel singt ."], ["the dog barks .", "the bird sings ."]
+    source, target = Tokenizer.train("subword:40", german), Tokenizer.train("char", english)
+    pairs = ParallelCorpus(source.encode(german), target.encode(english))
+    Translator.create(pairs, source, target, embedding=8, hidden=8, seed=3).save(path)
+    (path / "metrics.jsonl").write_text('{"update": 7, "epoch": 0, "train_loss": 2.0}\n')
+    write_examples(path, german)
 
 
 @contextmanager
@@ -91,8 +102,12 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (directory / "broken" / "model.safetensors").write_bytes(b"?")
     loaded = ModelRegistry.from_arguments([f"run={directory / 'run'}", str(directory / "broken")])
     translator = ModelEntry("de-en", (directory / "x",), "translator", LanguagePair("de", "en"), model=WordForWord())
+    write_pieces(directory / "pieces")
+    pieces = ModelEntry("pieces", (directory / "pieces",), "translator", None)
+    upper = WordForWord({letter: letter.upper() for letter in "abcdefghijklmnopqrstuvwxyz. "}, "char", word_logit=7.0)
+    letters = ModelEntry("letters", (directory / "y",), "translator", None, model=upper)
     missing = ModelEntry("missing", (directory / "missing",), "translator", None)
-    registry = ModelRegistry([translator, missing, *loaded], [loaded.runs["run"]])
+    registry = ModelRegistry([translator, pieces, letters, missing, *loaded], [loaded.runs["run"]])
     with serve(Service(registry, RequestLimits())) as url:
         yield url
 
@@ -181,6 +196,85 @@ def test_pointing_at_a_cell_or_a_word_shows_attention(open_page: Any) -> None:
     expect_text(page, READOUT, "“hund” gets most attention for “dog”")
 
 
+def labels(page: Any, kind: str) -> list[str]:
+    return page.locator(f".heatmap .{kind} text").all_text_contents()
+
+
+def test_words_and_their_characters(open_page: Any) -> None:
+    page = open_page(translate_url("der hund .", model="letters"))
+    page.wait_for_selector(".heatmap")
+    assert labels(page, "head") == ["der", "hund", ".", "</s>"] and labels(page, "side") == ["DER", "HUND", ".", "</s>"]
+    expect_text(page, "#translate [data-part=attention]", "The weights of the pieces of a source word are added up")
+    page.locator(TARGET_TOKENS).nth(1).hover()
+    expect_text(page, READOUT, "“HUND” attends most to “hund”")
+    cells = page.locator(".heatmap .cell .heat")
+    weights = cells.evaluate_all("cells => cells.map(cell => Number(cell.getAttribute('fill-opacity')))")
+    assert [sum(weights[start : start + 4]) for start in range(0, 16, 4)] == pytest.approx([1] * 4, abs=0.01)
+    page.get_by_label("Show characters").check()
+    assert labels(page, "head") == [*"der▁hund▁.", "</s>"] and labels(page, "side") == [*"DER▁HUND▁.", "</s>"]
+    page.reload()  # the URL contains the choice
+    page.wait_for_selector(".heatmap")
+    assert page.get_by_label("Show characters").is_checked() and len(labels(page, "head")) == 11
+    page.get_by_label("Show characters").uncheck()
+    assert len(labels(page, "head")) == 4
+    page = open_page(translate_url("hund", model="letters"))  # a single word is not joined
+    page.wait_for_selector(".heatmap")
+    assert labels(page, "head") == [*"hund", "</s>"]
+    page = open_page(translate_url("Der Hund schläft."))  # a translator of words
+    page.wait_for_selector(".heatmap")
+    assert not page.locator("#translate [data-part=switch]").is_visible()
+
+
+def test_alternatives_are_words(open_page: Any) -> None:
+    page = open_page(translate_url("der hund .", model="letters"))
+    page.locator(TARGET_TOKENS).nth(1).click()
+    expect_text(page, "#translate [data-part=alternatives] h3", "Instead of “HUND”, after “DER”")
+    words = page.locator("#translate .bars .word")
+    playwright.expect(words.nth(0)).to_have_text("HUND", timeout=TIMEOUT)
+    other = words.nth(1).inner_text()
+    words.nth(1).click()
+    expect_text(page, "#translate [data-part=chosen]", f"starts with your choice: DER {other}")
+    expect_text(page, TRANSLATION, f"DER {other}")
+    assert page.locator("#translate button.picked").inner_text().startswith(other)
+
+
+def assert_labels_inside(page: Any, selector: str) -> None:
+    """Check that no text of a picture is cut off at its edges."""
+    script = """pictures => pictures.flatMap(picture => {
+        const outer = picture.getBoundingClientRect();
+        const isInside = box => box.left > outer.left - 1 && box.right < outer.right + 1
+            && box.top > outer.top - 1 && box.bottom < outer.bottom + 1;
+        const texts = [...picture.querySelectorAll('text')];
+        return texts.filter(text => !isInside(text.getBoundingClientRect())).map(text => text.textContent);
+    })"""
+    pictures = page.locator(selector)
+    assert pictures.count() and pictures.locator("text").count()
+    assert pictures.evaluate_all(script) == []
+
+
+LONG = "der Donaudampfschifffahrtsgesellschafter bellt Rindfleischetikettierungsaufsicht"
+LABEL_TEXTS = [LONG, "مرحبا بالعالم الجميل الكبير", "私は昨日とても大きな犬を見ました", "der hund " * 25]
+
+
+@pytest.mark.parametrize("text", LABEL_TEXTS)
+@pytest.mark.parametrize("model", ["pieces", "de-en"])
+def test_labels_are_not_cut_off(open_page: Any, text: str, model: str) -> None:
+    page = open_page(translate_url(text, model=model), viewport=PHONE)
+    page.wait_for_selector(".heatmap")
+    assert_labels_inside(page, ".heatmap")
+    page.locator(".heatmap .head text").last.hover(force=True)  # marked labels are bold
+    assert_labels_inside(page, ".heatmap")
+    widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths == [360, 360], "only the picture scrolls"
+    page.locator("[data-part=tosearch]").click()
+    page.wait_for_selector("svg.tree")
+    assert_labels_inside(page, "svg.tree")
+    boxes = page.locator("svg.tree .node").evaluate_all(
+        "nodes => nodes.map(node => [node.querySelector('rect').getBBox().width, node.querySelector('.word').getBBox().width])"
+    )
+    assert all(text_width <= width for width, text_width in boxes)
+
+
 def test_replaced_unknown_words_are_marked(open_page: Any) -> None:
     page = open_page(translate_url("Der Papagei singt."))
     expect_text(page, TRANSLATION, "The Papagei sings.")
@@ -212,7 +306,7 @@ def test_markup_in_texts_is_not_interpreted(open_page: Any) -> None:
     page.get_by_role("tab", name="Language models").click()
     page.fill("#models-text", HOSTILE)
     expect_text(page, "#models .surprisal >> nth=0", "onerror")
-    page.get_by_role("tab", name="Ladder").click()
+    page.get_by_role("tab", name="Training and reports").click()
     page.frame_locator("iframe.report").get_by_text("onerror").wait_for()
     assert page.locator("img, body script").count() == 0
     assert page.evaluate("window.hit") is None
@@ -297,9 +391,49 @@ def test_report_and_learning_curves(open_page: Any) -> None:
     frame = page.locator("iframe.report")
     height = frame.evaluate("frame => frame.contentDocument.documentElement.scrollHeight")
     page.wait_for_function("height => document.querySelector('iframe.report').clientHeight >= height", arg=height)
-    expect_text(page, "#ladder .curves figcaption", "5 updates, epoch 1: training 1.000, dev 1.200")
-    assert page.locator("#ladder .curves polyline").count() == 2
+    figure = "#ladder figure[data-model='run/rungs/wb-2']"
+    expect_text(page, f"{figure} figcaption", "epoch 1, update 5: perplexity by class train 2.72, dev 3.32")
+    assert page.locator(f"{figure} polyline").count() == 2
     expect_text(page, "#ladder", "run/rungs/wb-2")
+
+
+def test_learning_curves_are_found_from_the_model(open_page: Any) -> None:
+    page = open_page("#models")
+    page.get_by_role("link", name="learning curve of run/rungs/wb-2").click()
+    figure = page.locator("#ladder figure[data-model='run/rungs/wb-2']")
+    playwright.expect(figure.locator("figcaption")).to_be_focused(timeout=TIMEOUT)
+    playwright.expect(figure).to_be_in_viewport()
+    page.reload()
+    playwright.expect(figure.locator("figcaption")).to_be_focused(timeout=TIMEOUT)
+    assert_labels_inside(page, "#ladder .curves svg")
+    page = open_page("#translate?model=pieces")
+    page.get_by_role("link", name="Learning curve").click()
+    playwright.expect(page.locator("#ladder figure[data-model=pieces] figcaption")).to_be_focused(timeout=TIMEOUT)
+    expect_text(page, "#ladder figure[data-model=pieces]", "epoch 1, update 7: perplexity per character train 7.39")
+
+
+def test_examples_fit_the_model(open_page: Any) -> None:
+    page = open_page("#translate?model=pieces")
+    page.get_by_role("button", name="der hund bellt .").click()
+    playwright.expect(page.locator("#translate-text")).to_have_value("der hund bellt .")
+    page.wait_for_selector(".heatmap")
+    page.select_option("#translate [name=model]", "de-en")
+    playwright.expect(page.locator("#translate [data-part=examples]")).to_be_hidden()
+    assert "Text to translate" in str(page.get_attribute("#translate-text", "placeholder"))
+
+
+def test_of_many_language_models_those_of_different_kinds_are_ticked(browser: Any, tmp_path: Path) -> None:
+    write_run(tmp_path / "run")
+    model = NgramModel.train(Corpus.from_sentences(ENGLISH), order=2, smoothing="witten-bell")
+    Mixture([model, model], [0.5, 0.5]).save(tmp_path / "run" / "rungs" / "zz")
+    with serve(Service(ModelRegistry.from_arguments([str(tmp_path / "run")]), RequestLimits())) as url:
+        page = browser.new_page()
+        page.goto(f"{url}#models")
+        ticked = page.locator("#models [data-part=choices] input:checked")
+        playwright.expect(ticked).to_have_count(2, timeout=TIMEOUT)
+        assert [box.get_attribute("value") for box in ticked.all()] == ["run/rungs/wb-3", "run/rungs/zz"]
+        assert page.input_value("#models [name=model]") == "run/rungs/zz"
+        page.close()
 
 
 # -- keyboard, phone, colours ------------------------------------------------------------------------------------------
@@ -334,7 +468,7 @@ def test_keyboard_navigation(open_page: Any) -> None:
     assert focused_name(page) == "Search" and page.is_visible("#search-text") and not page.is_visible("#translate-text")
     page.keyboard.press("End")
     page.frame_locator("iframe.report").get_by_role("heading", name=REPORT_TITLE).wait_for()
-    assert focused_name(page) == "Ladder"
+    assert focused_name(page) == "Training and reports"
 
 
 VIEWS = {

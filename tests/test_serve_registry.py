@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from starlette.testclient import TestClient
 from dragoman import Corpus, DataError
 from dragoman.align.aligner import Aligner
 from dragoman.data.corpus import ParallelCorpus
+from dragoman.experiments.corpus_data import CorpusFiles
+from dragoman.experiments.pipeline import check_settings
+from dragoman.io.model_card import write_examples
 from dragoman.serve.registry import ModelRegistry, languages_from_name
 from serving import create_client, place, registry, train_ngram_model
 from small_translators import ENGLISH, GERMAN, translators
@@ -50,6 +54,38 @@ def test_directory_of_models(tmp_path: Path) -> None:
         "de-en/backward": ("en", "de"),
         "de-en/forward": ("de", "en"),
     }
+
+
+def test_directory_of_a_ladder(tmp_path: Path) -> None:
+    """Models are in the order of training, the best translator first; languages and examples are those of the texts."""
+    for name, loss in (("attention", 1.5), ("encoder-decoder", 2.5)):
+        translators()["one"].save(tmp_path / "rungs" / name)
+        (tmp_path / "rungs" / name / "metrics.jsonl").write_text(f'{{"update": 1, "best_dev_loss": {loss}}}\n')
+    for name in ("kn-2", "kn-10", "brown"):
+        train_ngram_model().save(tmp_path / "rungs" / name)
+    order = ["kn-2", "kn-10", "brown", "encoder-decoder", "attention"]
+    (tmp_path / "rungs" / "seconds.json").write_text(json.dumps(dict.fromkeys(order, 1.0)))
+    check_settings(tmp_path, {"seed": 1}, CorpusFiles(src="in/train.de", tgt="in/train.en").language_notes)
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "dev.src").write_text("der hund bellt .\nder vogel singt .\n")
+    entries = list(ModelRegistry.from_arguments([f"ladder={tmp_path}"]))
+    names = [entry.name.removeprefix("ladder/rungs/") for entry in entries]
+    assert names == ["kn-2", "kn-10", "brown", "attention", "encoder-decoder"]
+    assert [entry.languages for entry in entries[2:]] == [None, ("de", "en"), ("de", "en")]
+    assert entries[-1].describe().examples == ["der hund bellt .", "der vogel singt ."]
+    write_examples(entries[-1].paths[0], ["die katze"])
+    assert entries[-1].describe().examples == ["die katze"] and entries[0].describe().examples == []
+    (entries[-1].paths[0] / "examples.json").write_text("[")
+    assert len(entries[-1].describe().examples) == 2, "a damaged file is ignored"
+
+
+def test_notes_may_change_between_runs_of_a_ladder(tmp_path: Path) -> None:
+    check_settings(tmp_path, {"seed": 1})
+    check_settings(tmp_path, {"seed": 1}, {"languages": ["de", "en"]})
+    check_settings(tmp_path, {"seed": 1}, {"languages": ["de", "fr"]})
+    with pytest.raises(DataError, match="another ladder"):
+        check_settings(tmp_path, {"seed": 2}, {"languages": ["de", "fr"]})
+    assert CorpusFiles(src="a.txt", tgt="b.en").language_notes == {}
 
 
 def test_two_directories_with_the_same_name(tmp_path: Path) -> None:

@@ -44,6 +44,51 @@ def test_translate_returns_scores_and_attention(client: TestClient) -> None:
     assert len(sentence["translations"]) == 2
 
 
+def test_words_of_pieces_and_the_attention_between_them(client: TestClient) -> None:
+    """The translator reads subwords and writes characters."""
+    body = {"model": "pieces", "source": "der hund schläft .", "target": "the dog sleeps ."}
+    response = client.post("/v1/attention", json=body).json()
+    assert [word["text"] for word in response["words"]] == ["the", "dog", "sleeps", "."]
+    assert [word["text"] for word in response["source_words"]] == ["der", "hund", "schläft", "."]
+    for units, words in (("units", "words"), ("source_units", "source_words")):
+        spans = [(word["first"], word["end"]) for word in response[words]]
+        assert [number for span in spans for number in range(*span)] == list(range(len(response[units])))
+    model = translators()["pieces"]
+    expected = model.attention_matrix(model.force_decode([body["source"]], [body["target"]])[0])
+    assert expected is not None
+    assert response["word_attention"] == [pytest.approx(row, abs=1e-4) for row in expected.matrix.tolist()]
+    single = client.post("/v1/attention", json={**body, "source": "hund", "target": "dog"}).json()
+    assert [word["text"] for word in single["words"]] == ["d", "o", "g"], "a single word is not joined"
+    assert single["word_attention"] == single["attention"]
+
+
+def test_next_words_of_a_translator_of_characters(client: TestClient) -> None:
+    """P(word) is the product of its characters, times the probability of a space or the end after it."""
+    source, prefix = "der hund schläft .", list("the▁dog")
+    body = {"models": ["pieces"], "source": source, "prefix": prefix, "k": 5, "whole_words": True}
+    [answer] = client.post("/v1/next", json=body).json()["models"]
+    conditioned = translators()["pieces"].condition_on(source)
+    assert len(answer["words"]) == 5
+    for word in answer["words"]:
+        tokens = word["prefix"][len(prefix) :]
+        assert word["prefix"][: len(prefix)] == prefix
+        if word["word"] == "</s>":
+            assert tokens == ["</s>"]
+            continue
+        assert "".join(tokens).strip("▁") == word["word"] and "▁" not in word["word"]
+        prob = 1.0
+        for number, token in enumerate(tokens):
+            prob *= dict(conditioned.next_words(prefix + tokens[:number], None))[token]
+        after = dict(conditioned.next_words(word["prefix"], None))
+        assert word["prob"] == pytest.approx(prob * (after["▁"] + after["</s>"]), rel=1e-4)
+    probs = [word["prob"] for word in answer["words"]]
+    assert probs == sorted(probs, reverse=True)
+    words = {"models": ["de-en"], "source": SENTENCE, "prefix": ["the"], "k": 3}
+    assert (
+        client.post("/v1/next", json=words | {"whole_words": True}).json() == client.post("/v1/next", json=words).json()
+    )
+
+
 def test_translate_with_a_prefix(client: TestClient) -> None:
     body = {"model": "de-en", "texts": [SENTENCE], "prefix": ["the", "cat"]}
     [text] = client.post("/v1/translate", json=body).json()["texts"]
@@ -166,9 +211,12 @@ def test_texts_are_logged_only_if_enabled(
 def test_metrics_of_a_model(tmp_path: Path) -> None:
     translators()["one"].save(tmp_path / "de-en")
     with create_client(ModelRegistry.from_arguments([str(tmp_path / "de-en")])) as client:
-        assert client.get("/v1/metrics/de-en").json() == {"model": "de-en", "metrics": [], "seconds_ago": None}
+        empty = {"model": "de-en", "metrics": [], "seconds_ago": None, "token": "word"}
+        assert client.get("/v1/metrics/de-en").json() == empty
+        assert not client.get("/v1/models").json()["models"][0]["has_metrics"]
         (tmp_path / "de-en" / "metrics.jsonl").write_text('{"update": 1, "loss": 2.5}\n{"update": 2, "lo')
         assert client.get("/v1/metrics/de-en").json()["metrics"] == [{"update": 1, "loss": 2.5}]
+        assert client.get("/v1/models").json()["models"][0]["has_metrics"]
         assert_error(client.get("/v1/metrics/other"), 404, "no model")
 
 

@@ -1,4 +1,4 @@
-"""A translator without training: it translates word by word with a dictionary, and attends to one word at a time."""
+"""Translators without training: they translate token by token with a dictionary, and attend to one token at a time."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ WORD_LOGIT, ATTENTION_LOGIT = 3.0, 2.0  # advantage of the correct word and of i
 class WordForWord(BaseTranslator):
     """P(e_t | F): mostly the translation of the t-th source word, or `<unk>`; after the last word `</s>`."""
 
-    def __init__(self) -> None:
-        self.source = Tokenizer.train("word", [" ".join(WORDS)], min_count=1)
-        self.target = Tokenizer.train("word", [" ".join(WORDS.values())], min_count=1)
+    def __init__(self, words: dict[str, str] = WORDS, units: str = "word", word_logit: float = WORD_LOGIT) -> None:
+        separator = " " if units == "word" else ""
+        self.source = Tokenizer.train(units, [separator.join(words)], min_count=1)
+        self.target = Tokenizer.train(units, [separator.join(words.values())], min_count=1)
+        self.word_logit = word_logit
         self.vocab, self.source_vocab = self.target.vocab, self.source.vocab
         self.unknown = ClosedVocabulary(self.vocab.num_known)
         self.length_prior = LengthPrior.estimate([3, 4], [3, 4])
-        dictionary = {self.source.vocab.id(german): self.vocab.id(english) for german, english in WORDS.items()}
+        tokens = {german.replace(" ", "▁"): english.replace(" ", "▁") for german, english in words.items()}
+        dictionary = {self.source.vocab.id(german): self.vocab.id(english) for german, english in tokens.items()}
         targets = [dictionary.get(token, END if token == END else UNK) for token in range(len(self.source.vocab))]
         self._translations = torch.tensor(targets)  # (source vocabulary,)
         logits = torch.linspace(0.0, 1.0, len(self.vocab), dtype=torch.float64)  # different, to avoid ties
@@ -58,7 +61,9 @@ class WordForWord(BaseTranslator):
         ids = state.memory[0][state.sentence]
         translation = self._translations[ids.gather(1, self._position(state)[:, None])]  # (rows, 1)
         logits = self._logits.expand(len(ids), -1)
-        return logits.scatter_add(1, translation, torch.full_like(translation, 1).double() * WORD_LOGIT).log_softmax(1)
+        return logits.scatter_add(
+            1, translation, torch.full_like(translation, 1).double() * self.word_logit
+        ).log_softmax(1)
 
     def _position(self, state: State) -> Tensor:
         """The current source position, at most that of `</s>`."""

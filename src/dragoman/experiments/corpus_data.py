@@ -86,6 +86,13 @@ class CorpusFiles:
             return CorpusNames(f"The ladder, {' to '.join(files)}", files[0], files[-1])
         return CorpusNames(f"The ladder, {' to '.join(known)}: {', '.join(files)}", known[0], known[-1])
 
+    @property
+    def language_notes(self) -> dict[str, list[str]]:
+        """The codes of both languages, if the names of the files have them."""
+        codes = [language_code_of_file(Path(path).name) for path in (self.src, self.tgt) if path is not None]
+        known = [code for code in codes if code is not None]
+        return {"languages": known} if len(set(known)) == 2 else {}
+
     def read(self) -> tuple[CorpusPart, CorpusPart | None, CorpusPart | None]:
         """Return the training text and, where they are given, dev and test text."""
         train = _read_part(self.src, self.tgt or self.text)
@@ -105,13 +112,24 @@ class CorpusNames:
     target: str
 
 
+def language_code_of_file(file: str) -> str | None:
+    """Return the language code that is the extension of a file.
+
+    >>> language_code_of_file("train.de.gz"), language_code_of_file("book.txt")
+    ('de', None)
+    """
+    code = file.removesuffix(".gz").rpartition(".")[2]
+    return code if code in LANGUAGE_NAMES else None
+
+
 def language_of_file(file: str) -> str | None:
     """Return the language whose code is the extension of a file.
 
     >>> language_of_file("train.de.gz"), language_of_file("book.txt")
     ('German', None)
     """
-    return LANGUAGE_NAMES.get(file.removesuffix(".gz").rpartition(".")[2])
+    code = language_code_of_file(file)
+    return None if code is None else LANGUAGE_NAMES[code]
 
 
 def _option(name: str) -> str:

@@ -108,7 +108,7 @@ def run_corpus_ladder(
         f"{name} text": None if part is None else part.checksum
         for name, part in zip(("training", "dev", "test"), parts, strict=True)
     }
-    check_settings(output, {"minutes": minutes, "seed": seed, **checksums})
+    check_settings(output, {"minutes": minutes, "seed": seed, **checksums}, files.language_notes)
     return CorpusExperiment(
         output=output,
         models=output / MODELS_DIRECTORY,

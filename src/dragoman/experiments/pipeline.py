@@ -130,11 +130,12 @@ def claim_directory(output: Path, command: str, behaviour: str) -> None:
     write_text(mark, about)
 
 
-def check_settings(output: Path, settings: Mapping[str, object]) -> None:
+def check_settings(output: Path, settings: Mapping[str, object], notes: Mapping[str, object] | None = None) -> None:
     """Save the settings of an experiment; raise an error if it was started with others.
 
-    Models that were trained with different settings could not be compared.
+    Models that were trained with different settings could not be compared. `notes` are saved as well, but may change.
     """
+    notes = notes or {}
     path = output / SETTINGS_FILE
     if path.exists():
         try:
@@ -144,7 +145,8 @@ def check_settings(output: Path, settings: Mapping[str, object]) -> None:
         if not isinstance(saved, dict):
             remedy = "delete the directory to start again, or choose another one with -o"
             raise DataError(f"{path}: damaged, so the settings of the ladder are not known; {remedy}")
+        saved = {name: value for name, value in saved.items() if name not in notes}
         if changes := config_differences(saved, settings):
             remedy = "repeat the settings it was started with, or choose another directory with -o"
             raise DataError(f"{output}: contains another ladder ({'; '.join(changes)}); {remedy}")
-    write_text(path, yaml.safe_dump(dict(settings), sort_keys=False))
+    write_text(path, yaml.safe_dump({**settings, **notes}, sort_keys=False))

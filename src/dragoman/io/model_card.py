@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.io.storage import ALIGNER_KIND, CARD_FILE, CARD_MARKER, TWO_WAY_KIND
+from dragoman.io.storage import (
+    ALIGNER_KIND,
+    CARD_FILE,
+    CARD_MARKER,
+    EXAMPLES_FILE,
+    READ_ERRORS,
+    TWO_WAY_KIND,
+    write_text,
+)
 
 TITLES = {
     "ngram": "An n-gram language model",
@@ -39,6 +48,7 @@ TWO_WAY_USAGE = """dragoman translate DIR/forward < FILE      # each directory i
 dragoman translate DIR/backward < FILE
 dragoman serve DIR                         # both as a web page"""
 USAGE = {"translator": TRANSLATOR_USAGE, ALIGNER_KIND: ALIGNER_USAGE, TWO_WAY_KIND: TWO_WAY_USAGE}
+NUM_EXAMPLES = 2
 NO_SCORES = "None were measured when the model was trained; see below for how to measure them."
 
 
@@ -87,6 +97,33 @@ def has_scores(directory: Path) -> bool:
     """Return whether the card of a model directory has scores, or was written by the user."""
     file = directory / CARD_FILE
     return file.is_file() and NO_SCORES not in file.read_text(encoding="utf-8", errors="replace")
+
+
+def choose_examples(lines: Sequence[str]) -> list[str]:
+    """Return lines of a usual length from different places of a text.
+
+    >>> choose_examples(["", "a very long line indeed", "a dog", "a dog", "a cat", "a", "a cat sat"])
+    ['a dog', 'a cat']
+    """
+    distinct = [line.strip() for line in dict.fromkeys(lines) if line.strip()]
+    median = sorted(map(len, distinct))[len(distinct) // 2] if distinct else 0
+    usual = [line for line in distinct if median <= 2 * len(line) <= 2 * median]
+    count = min(NUM_EXAMPLES, len(usual))
+    return [usual[(2 * number + 1) * len(usual) // (2 * count)] for number in range(count)]
+
+
+def write_examples(directory: Path, inputs: Sequence[str]) -> None:
+    """Write inputs that show what a translator is for, into its directory."""
+    write_text(directory / EXAMPLES_FILE, json.dumps({"inputs": list(inputs)}, ensure_ascii=False) + "\n")
+
+
+def read_examples(directory: Path) -> list[str]:
+    """Return the examples of a translator; none if there is no such file, or it cannot be read."""
+    try:
+        content = json.loads((directory / EXAMPLES_FILE).read_text(encoding="utf-8"))
+        return [text for text in content["inputs"] if isinstance(text, str)]
+    except READ_ERRORS:
+        return []
 
 
 def _file_list(kind: str, sizes: Mapping[str, int]) -> str:

@@ -33,6 +33,7 @@ LEXICON_FILE = "lexicon.tsv"  # a readable lexicon, of an aligner or of a transl
 CHECKPOINT_FILE, METRICS_FILE = "training.safetensors", "metrics.jsonl"  # written by training
 REPORT_FILE = "report.html"  # of a demo or a ladder
 TWO_WAY_KIND, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together
+EXAMPLES_FILE = "examples.json"  # inputs that show what a translator is for
 ALIGNER_KIND = "aligner"
 
 
@@ -46,7 +47,7 @@ class DirectoryKind(NamedTuple):
 
 ALIGNER_FILES = {CONFIG_FILE, VOCAB_FILE, SOURCE_VOCAB_FILE, ARRAYS_FILE, LEXICON_FILE, CARD_FILE}
 SEGMENTER_FILES = {prefix + SENTENCEPIECE_FILE for prefix in (SOURCE_PREFIX, TARGET_PREFIX)}
-MODEL_FILES = {*ALIGNER_FILES, *SEGMENTER_FILES, CHECKPOINT_FILE, METRICS_FILE}
+MODEL_FILES = {*ALIGNER_FILES, *SEGMENTER_FILES, CHECKPOINT_FILE, METRICS_FILE, EXAMPLES_FILE}
 MODEL_DIRECTORY = DirectoryKind("a model", CONFIG_FILE, frozenset(MODEL_FILES))
 ALIGNER_DIRECTORY = DirectoryKind("an aligner", CONFIG_FILE, frozenset(ALIGNER_FILES))
 

@@ -83,6 +83,14 @@ def read_model_kind(path: str | Path) -> str:
     return kind if isinstance(kind, str) else ""
 
 
+def read_target_units(path: str | Path) -> str:
+    """Return the specification of the tokens that a model predicts, such as `subword:4000`, without loading it."""
+    config = _read_config(Path(path))
+    target = config.get("target")
+    units = target.get("units") if isinstance(target, dict) else config.get("units")
+    return units if isinstance(units, str) else "word"
+
+
 def load_language_model(path: str | Path) -> LanguageModel:
     """Load a language model; raise an error for other models."""
     model = load(path)

@@ -14,7 +14,7 @@ from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
 from dragoman.evaluation.task_scores import TaskScores, score_task
-from dragoman.io.model_card import CardScore
+from dragoman.io.model_card import CardScore, choose_examples, write_examples
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
@@ -121,9 +121,10 @@ def task_scores(model: Translator, texts: Sequence[str], lines: LinePairs) -> Ta
 
 
 def score_on_dev(path: Path, model: Translator, dev: LinePairs) -> str:
-    """Translate the dev text, write the scores to the model card, and return a line about them."""
+    """Translate the dev text, write scores and examples to the model directory, and return a line about the scores."""
     scores = task_scores(model, [translation.text for translation in model.translate(dev.source)], dev)
     perplexity = model.likelihood(dev.source, dev.target).perplexity
     card_scores = [CardScore("dev", result.name, result.value, result.description) for result in scores.results]
     model.write_card(path, [*card_scores, CardScore("dev", "perplexity per word", perplexity)])
+    write_examples(path, choose_examples(dev.source))
     return f"{path}: dev text: {scores.headline_text}, perplexity {perplexity:,.2f} per word"

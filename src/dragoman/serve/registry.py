@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
+import yaml
+
 from dragoman.core.errors import DataError, DragomanError, shorten
 from dragoman.data.language_id import LANGUAGE_NAMES
-from dragoman.io.storage import ALIGNER_KIND, ARRAYS_FILE, BACKWARD, CONFIG_FILE, REPORT_FILE, TWO_WAY_KIND
+from dragoman.experiments.pipeline import SETTINGS_FILE
+from dragoman.experiments.trainer import SECONDS_FILE
+from dragoman.io.model_card import choose_examples, read_examples
+from dragoman.io.storage import (
+    ALIGNER_KIND,
+    ARRAYS_FILE,
+    BACKWARD,
+    CONFIG_FILE,
+    METRICS_FILE,
+    READ_ERRORS,
+    REPORT_FILE,
+    TWO_WAY_KIND,
+)
+from dragoman.lab.corpus_files import MANIFEST_FILE
 from dragoman.models.language_model import LanguageModel
-from dragoman.models.loading import MODEL_CLASSES, load, read_model_kind
+from dragoman.models.loading import MODEL_CLASSES, load, read_model_kind, read_target_units
 from dragoman.models.translation import BaseTranslator
 from dragoman.serve.errors import NOT_FOUND, ApiError
 from dragoman.serve.schemas import ModelInfo
 
 TRANSLATOR = "translator"
+LADDER_DEV_TEXT = Path("text") / "dev.src"  # in the directory of a ladder
+EXAMPLE_LINES = 100  # lines of a text to choose examples from
 ENSEMBLE_SEPARATOR = "+"  # between the directories of an ensemble
 LANGUAGE_PAIR = re.compile(r"(?:^|[^a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
 
@@ -29,6 +50,9 @@ class LanguagePair(NamedTuple):
 
     source: str
     target: str
+
+
+LAB_LANGUAGES, LAB_DIRECTORY = LanguagePair("de", "en"), "lab"  # of a demo, and of a ladder on the lab's corpus
 
 
 @dataclass
@@ -72,7 +96,15 @@ class ModelEntry:
             target=target,
             loaded=self.model is not None,
             problem=self.problem,
+            has_metrics=(self.paths[0] / METRICS_FILE).is_file(),
+            examples=self._examples() if self.is_translator else [],
         )
+
+    def _examples(self) -> list[str]:
+        """Return inputs for a translator: those in its directory, or lines of the dev text of its ladder."""
+        examples = (read_examples(path) for path in self.paths)
+        dev_text = self.paths[0].parent.parent / LADDER_DEV_TEXT
+        return next((found for found in examples if found), []) or choose_examples(_first_lines(dev_text))
 
     def _load(self) -> LanguageModel | BaseTranslator:
         """Return the model. It is loaded on first use, and again when training has written a better one."""
@@ -109,17 +141,61 @@ class RunDirectory:
         path = self.path / REPORT_FILE
         return path if path.is_file() else None
 
+    @property
+    def languages(self) -> LanguagePair | None:
+        """The languages of a ladder, or of a demo or ladder on the lab's corpus; None if they are not known."""
+        with suppress(*READ_ERRORS, yaml.YAMLError):
+            settings = yaml.safe_load((self.path / SETTINGS_FILE).read_text(encoding="utf-8"))
+            source, target = settings["languages"]
+            if source in LANGUAGE_NAMES and target in LANGUAGE_NAMES:
+                return LanguagePair(source, target)
+        return LAB_LANGUAGES if (self.path / LAB_DIRECTORY / MANIFEST_FILE).is_file() else None
+
     def entries(self) -> list[ModelEntry]:
         """Return the models inside the directory: of a ladder, a demo, or a two-way translator; none of a model."""
         if (self.path / CONFIG_FILE).exists() and read_model_kind(self.path) != TWO_WAY_KIND:
             return []
         files = (file for pattern in ("*", "*/*") for file in self.path.glob(f"{pattern}/{CONFIG_FILE}"))
-        models = [path for path in sorted(file.parent for file in files) if read_model_kind(path) in MODEL_CLASSES]
+        paths = _in_order_of_training(sorted(file.parent for file in files))
+        models = [path for path in paths if read_model_kind(path) in MODEL_CLASSES]
+        languages = self.languages
         return [
-            _create_entry(f"{self.name}/{path.relative_to(self.path)}", [path])
+            _create_entry(f"{self.name}/{path.relative_to(self.path)}", [path], languages)
             for path in models
             if path.parent not in models  # a model may contain others as its parts
         ]
+
+
+def _in_order_of_training(paths: Sequence[Path]) -> list[Path]:
+    """Return models in the order in which their ladder trained them, translators with the lowest dev loss first."""
+    order: dict[Path, int] = {}
+    for directory in {path.parent for path in paths}:
+        with suppress(*READ_ERRORS):
+            names = json.loads((directory / SECONDS_FILE).read_text(encoding="utf-8"))
+            order |= {directory / name: number for number, name in enumerate(names)}
+
+    def key(path: Path) -> tuple[str, bool, float, int, str]:
+        if path not in order:
+            return str(path.parent), False, 0.0, 0, path.name
+        is_translator = read_model_kind(path) == TRANSLATOR
+        return str(path.parent), is_translator, _dev_loss(path) if is_translator else 0.0, order[path], path.name
+
+    return sorted(paths, key=key)
+
+
+def _dev_loss(path: Path) -> float:
+    """Return the lowest loss on the dev text in the training of a model; infinity if it is not known."""
+    with suppress(*READ_ERRORS):
+        *_, last = (path / METRICS_FILE).read_text(encoding="utf-8").splitlines()
+        return float(json.loads(last)["best_dev_loss"])
+    return math.inf
+
+
+def _first_lines(path: Path) -> list[str]:
+    """Return some lines of a text; none if it cannot be read."""
+    with suppress(*READ_ERRORS), path.open(encoding="utf-8") as file:
+        return [line.rstrip("\n") for line in islice(file, EXAMPLE_LINES)]
+    return []
 
 
 class ModelRegistry:
@@ -180,6 +256,15 @@ class ModelRegistry:
         return translators
 
 
+def token_name_of(directory: Path) -> str | None:
+    """Return what the losses of a model are per: word, piece or character."""
+    try:
+        units = read_target_units(directory)
+    except DragomanError:
+        return None
+    return {"word": "word", "char": "character"}.get(units, "piece")
+
+
 def languages_from_name(name: str) -> LanguagePair | None:
     """Return the languages that a model's name contains.
 
@@ -203,7 +288,7 @@ def _parse_argument(argument: str) -> tuple[str, list[Path]]:
     return name or ENSEMBLE_SEPARATOR.join(path.resolve().name for path in paths), paths
 
 
-def _create_entry(name: str, paths: Sequence[Path]) -> ModelEntry:
+def _create_entry(name: str, paths: Sequence[Path], run_languages: LanguagePair | None = None) -> ModelEntry:
     kinds = {read_model_kind(path) for path in paths}
     if ALIGNER_KIND in kinds:
         raise DataError(f"{paths[0]}: is an aligner, not a model; use it with --lexicon")
@@ -213,7 +298,7 @@ def _create_entry(name: str, paths: Sequence[Path]) -> ModelEntry:
     [kind] = kinds
     if kind not in MODEL_CLASSES:
         raise DataError(f"{paths[0]}: unknown kind of model {kind!r}; known kinds: {', '.join(MODEL_CLASSES)}")
-    languages = languages_from_name(name) if kind == TRANSLATOR else None
+    languages = languages_from_name(name) or run_languages if kind == TRANSLATOR else None
     if languages is not None and paths[0].name == BACKWARD:
         languages = LanguagePair(languages.target, languages.source)
     return ModelEntry(name, tuple(paths), kind, languages)

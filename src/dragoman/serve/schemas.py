@@ -85,6 +85,11 @@ class NextWordsRequest(StrictRequest):
     )
     source: str = Field(default="", description="for a translator: the sentence to translate")
     k: int = Field(default=10, ge=1, le=100, description="number of words")
+    whole_words: bool = Field(
+        default=False,
+        description="for a translator whose tokens are pieces or characters: join them to words; the prefix must be a "
+        "list of tokens that ends with a word",
+    )
 
 
 class SampleRequest(StrictRequest):
@@ -117,6 +122,8 @@ class ModelInfo(BaseModel):
     target: str | None = Field(description="for a translator: code of the target language, if known")
     loaded: bool = Field(description="whether it is loaded; models are loaded on first use")
     problem: str | None = Field(description="why it could not be loaded")
+    has_metrics: bool = Field(description="whether /v1/metrics/NAME has training metrics")
+    examples: list[str] = Field(description="for a translator: texts that it can translate, if known")
 
 
 class ModelsResponse(BaseModel):
@@ -131,6 +138,7 @@ class MetricsResponse(BaseModel):
         examples=[[{"update": 100, "epoch": 1, "train_loss": 3.21}]],
     )
     seconds_ago: float | None = Field(description="age of the last entry; null if there is none")
+    token: str | None = Field(description="what losses are per: word, piece or character; null if it is not known")
 
 
 class RunInfo(BaseModel):
@@ -159,6 +167,19 @@ TRANSLATION_EXAMPLE: dict[str, JsonValue] = {
         [0.01, 0.01, 0.02, 0.06, 0.9],
     ],
     "replaced": [],
+    "words": [
+        {"text": "a", "first": 0, "end": 1},
+        {"text": "dog", "first": 1, "end": 2},
+        {"text": "barks", "first": 2, "end": 3},
+        {"text": ".", "first": 3, "end": 4},
+    ],
+    "source_words": [
+        {"text": "ein", "first": 0, "end": 1},
+        {"text": "hund", "first": 1, "end": 2},
+        {"text": "bellt", "first": 2, "end": 3},
+        {"text": ".", "first": 3, "end": 4},
+    ],
+    "word_attention": None,
 }
 
 
@@ -170,6 +191,14 @@ class ReplacedWordInfo(BaseModel):
     source: str = Field(description="source word with the most attention")
     attention: float = Field(description="attention weight of the source word")
     rule: str = Field(description="copied: the source word itself; lexicon: its translation from --lexicon")
+
+
+class WordInfo(BaseModel):
+    """A word of a translation or of its source."""
+
+    text: str
+    first: int = Field(description="index of its first token")
+    end: int = Field(description="index after its last token")
 
 
 class TranslationInfo(BaseModel):
@@ -189,6 +218,14 @@ class TranslationInfo(BaseModel):
         "million weights"
     )
     replaced: list[ReplacedWordInfo] = Field(description="replacements of unknown words")
+    words: list[WordInfo] = Field(
+        description="words of the translation; its tokens if it is a single word, or a text without spaces"
+    )
+    source_words: list[WordInfo] = Field(description="words of the source, likewise")
+    word_attention: list[list[float]] | None = Field(
+        description="attention between words and `</s>`: summed over the tokens of a source word, averaged over those of "
+        "a target word; null if `attention` is"
+    )
 
 
 class SentenceInfo(BaseModel):
@@ -241,6 +278,9 @@ class ScoresResponse(BaseModel):
 class NextWordInfo(BaseModel):
     word: str
     prob: float
+    prefix: list[str] | None = Field(
+        default=None, description="for whole words: the prefix with the tokens of this one"
+    )
 
 
 class ModelNextWords(BaseModel):

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 
+import torch
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse
 
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import shorten
+from dragoman.data.batches import Batch
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.io.storage import METRICS_FILE, REPORT_FILE
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, join_sentences
-from dragoman.models.translation import Translation
+from dragoman.models.translation import BaseTranslator, Translation
 from dragoman.search.hypothesis import Lattice
+from dragoman.search.whole_words import next_whole_words
 from dragoman.serve import schemas
 from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError
-from dragoman.serve.registry import ModelEntry
+from dragoman.serve.registry import ModelEntry, token_name_of
 from dragoman.serve.service import Service
+from dragoman.serve.word_view import WordView
 
 MAX_ATTENTION_WEIGHTS = 1_000_000  # in one response
 MAX_METRICS = 1_000  # entries of each kind in one response
@@ -57,7 +63,8 @@ def _add_translator_routes(router: APIRouter, service: Service) -> None:
             await service.queue.run(lambda: _check_prefix(service.pipeline(entry), body))
         options = TranslationOptions(body.n, body.beam, body.length, body.coverage, tuple(body.prefix))
         texts = await service.translate(entry, body.texts, options)
-        return await asyncio.to_thread(lambda: schemas.TranslationsResponse(texts=_describe_texts(texts)))
+        model = entry.load_translator()
+        return await asyncio.to_thread(lambda: schemas.TranslationsResponse(texts=_describe_texts(model, texts)))
 
     @router.post("/attention", summary="Score a given translation")
     async def attention(body: schemas.AttentionRequest) -> schemas.TranslationInfo:
@@ -70,7 +77,8 @@ def _add_translator_routes(router: APIRouter, service: Service) -> None:
             source, target = _tokenize_sentence(pipeline, body.source), pipeline.tokenize_target(body.target)
             _check_length(pipeline.model.target.segmenter.segment(target), "translation")
             [translation] = pipeline.model.force_decode([source], [target])
-            return _describe_translation(translation, pipeline.detokenize_translation(translation, body.source))
+            text = pipeline.detokenize_translation(translation, body.source)
+            return _describe_translation(pipeline.model, translation, text)
 
         return await service.queue.run(force_decode)
 
@@ -108,11 +116,11 @@ def _record_search(
         )
         for node in lattice.nodes
     ]
-    translation = _describe_translation(best, pipeline.detokenize_translation(best, body.text))
+    translation = _describe_translation(model, best, pipeline.detokenize_translation(best, body.text))
     return schemas.LatticeResponse(source=source, translation=translation, nodes=nodes)
 
 
-def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[schemas.TextInfo]:
+def _describe_texts(model: BaseTranslator, texts: Sequence[Sequence[TranslatedSentence]]) -> list[schemas.TextInfo]:
     """Return the response for texts; only the first translations have attention if there is too much of it."""
     translations = [translation for text in texts for sentence in text for translation in sentence.translations]
     sizes = accumulate(0 if item.attention is None else item.attention.size for item in translations)
@@ -122,7 +130,7 @@ def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[schem
 
     def describe(sentence: TranslatedSentence) -> schemas.SentenceInfo:
         described = [
-            _describe_translation(translation, text, attention=id(translation) in with_attention)
+            _describe_translation(model, translation, text, attention=id(translation) in with_attention)
             for translation, text in zip(sentence.translations, sentence.texts, strict=True)
         ]
         return schemas.SentenceInfo(
@@ -138,8 +146,11 @@ def _describe_texts(texts: Sequence[Sequence[TranslatedSentence]]) -> list[schem
     ]
 
 
-def _describe_translation(translation: Translation, text: str, *, attention: bool = True) -> schemas.TranslationInfo:
-    weights = translation.attention if attention else None
+def _describe_translation(
+    model: BaseTranslator, translation: Translation, text: str, *, attention: bool = True
+) -> schemas.TranslationInfo:
+    view = WordView.of(model, translation)
+    weights, word_weights = (translation.attention, view.attention) if attention else (None, None)
     return schemas.TranslationInfo(
         text=text,
         units=list(translation.tokens),
@@ -149,6 +160,9 @@ def _describe_translation(translation: Translation, text: str, *, attention: boo
         finished=translation.finished,
         attention=None if weights is None else weights.round(5).tolist(),
         replaced=[schemas.ReplacedWordInfo(**replacement.as_dict()) for replacement in translation.replacements],
+        words=[schemas.WordInfo(**word._asdict()) for word in view.words],
+        source_words=[schemas.WordInfo(**word._asdict()) for word in view.source_words],
+        word_attention=None if word_weights is None else word_weights.round(5).tolist(),
     )
 
 
@@ -177,6 +191,11 @@ def _add_language_model_routes(router: APIRouter, service: Service) -> None:
 
         def predict(entry: ModelEntry) -> schemas.ModelNextWords:
             model = _language_model(service, entry, body.source, body.prefix)
+            if body.whole_words and entry.is_translator and not isinstance(body.prefix, str):
+                target = service.pipeline(entry).model.target
+                if target.segmenter.kind != "word":
+                    words = _next_whole_words(target, model, body.prefix, body.k)
+                    return schemas.ModelNextWords(model=entry.name, words=words)
             words = [schemas.NextWordInfo(word=word, prob=prob) for word, prob in model.next_words(body.prefix, body.k)]
             return schemas.ModelNextWords(model=entry.name, words=words)
 
@@ -217,6 +236,19 @@ def _language_model(service: Service, entry: ModelEntry, source: str, prefix: st
     return pipeline.model.condition_on(_tokenize_sentence(pipeline, source))
 
 
+def _next_whole_words(target: Tokenizer, model: LanguageModel, prefix: list[str], k: int) -> list[schemas.NextWordInfo]:
+    """Return the most probable next words after a prefix of tokens, each with its tokens."""
+    state = model.start(Batch.empty(1))
+    for token in model.vocab.ids(prefix).tolist():
+        state = model.advance(state, torch.tensor([token]))
+    return [
+        schemas.NextWordInfo(
+            word=target.join(word.tokens).strip(), prob=math.exp(word.log_prob), prefix=[*prefix, *word.tokens]
+        )
+        for word in next_whole_words(model, state, k)
+    ]
+
+
 def _add_run_routes(router: APIRouter, service: Service) -> None:
     registry = service.registry
 
@@ -230,9 +262,10 @@ def _add_run_routes(router: APIRouter, service: Service) -> None:
     def metrics(name: str) -> schemas.MetricsResponse:
         """Return the training metrics of a model or run, also while it is being trained."""
         is_run = name in registry.runs and name not in registry.entries  # one that trains several models together
-        path = (registry.runs[name].path if is_run else registry.get(name).paths[0]) / METRICS_FILE
+        directory = registry.runs[name].path if is_run else registry.get(name).paths[0]
+        path, token = directory / METRICS_FILE, token_name_of(directory)
         age = max(0.0, time.time() - path.stat().st_mtime) if path.is_file() else None
-        return schemas.MetricsResponse(model=name, metrics=read_metrics(path), seconds_ago=age)
+        return schemas.MetricsResponse(model=name, metrics=read_metrics(path), seconds_ago=age, token=token)
 
     @router.get("/runs", summary="List the served directories")
     def runs() -> schemas.RunsResponse:

@@ -1,11 +1,13 @@
 // The attention of one translation: source tokens, target tokens, a heat map, and a sentence about the current selection.
 
 import { el, rovingFocus, shade, svg } from "./dom.js";
-import { END, UNKNOWN, displayedTokens, percent, quoted, truncate } from "./text.js";
+import { END, UNKNOWN, hasCharacters, hasPieces, percent, quoted, spansOf, textWidth, tokenSpans, truncate } from "./text.js";
 
 const NOTHING = { row: null, column: null };
 const HINT = "Point at a word or a cell to see its attention weights.";
-const EXPLANATION = `Each row is a target token; a stronger colour means more attention to the source token of that column. ${END} marks the end of a sentence.`;
+const explanation = (unit) =>
+  `Each row is a ${unit} of the translation; a stronger colour means more attention to the source ${unit} of that column. ${END} marks the end of a sentence.`;
+const SUMMED = " The weights of the pieces of a source word are added up, those of a target word averaged.";
 const NO_ATTENTION = "There are no attention weights to show for this translation.";
 const REPLACED = {
   copied: "Unknown word, copied from the source",
@@ -15,13 +17,17 @@ const REPLACED = {
 /**
  * @param translation a translation as the service returns it
  * @param numChosen how many of its first tokens the user chose
- * @param onClick called with the index of a clicked target token and its button
+ * @param asTokens whether to show tokens instead of words
+ * @param onClick called with the index of the first token of a clicked target word, and its button
  * @returns `{words, picture}`, lists of elements
  */
-export function attentionView(translation, numChosen, onClick) {
-  const weights = translation.attention;
-  const targetTexts = [...displayedTokens(translation), END];
-  const sourceTexts = [...translation.source_units, END].map((text) => text || "·");
+export function attentionView(translation, numChosen, asTokens, onClick) {
+  const weights = asTokens ? translation.attention : translation.word_attention;
+  const numTokens = translation.units.length;
+  const spans = [...(asTokens ? tokenSpans(translation) : translation.words), { text: END, first: numTokens, end: numTokens + 1 }];
+  const targetTexts = spans.map(({ text }) => text || "·");
+  const sourceSpans = asTokens ? spansOf(translation.source_units) : translation.source_words;
+  const sourceTexts = [...sourceSpans.map(({ text }) => text || "·"), END];
   const columnTexts = weights ? sourceTexts.slice(0, weights[0].length) : [];
   const sources = sourceTexts.map((text, column) =>
     el("span", { class: "token", onpointerenter: () => select({ row: null, column }) }, text));
@@ -32,13 +38,14 @@ export function attentionView(translation, numChosen, onClick) {
   const map = weights && heatmap(targetTexts.slice(0, weights.length), columnTexts, weights, select);
 
   function targetButton(text, row) {
-    const replaced = translation.replaced.find(({ place }) => place === row);
-    const classes = ["token", (replaced || text === UNKNOWN) && "replaced", row < numChosen && "fixed", row === numChosen - 1 && "picked"];
+    const { first, end } = spans[row];
+    const replaced = translation.replaced.find(({ place }) => place === first);
+    const classes = ["token", (replaced || text === UNKNOWN) && "replaced", first < numChosen && "fixed", first < numChosen && numChosen <= end && "picked"];
     const selectRow = () => select({ row, column: null });
     return el("button",
       { type: "button", class: classes.filter(Boolean).join(" "), "aria-expanded": "false", onpointerenter: selectRow, onfocus: selectRow,
         title: replaced ? REPLACED[replaced.rule] : null,
-        onclick: (event) => onClick(row, event.currentTarget) },
+        onclick: (event) => onClick(first, event.currentTarget) },
       text);
   }
 
@@ -56,13 +63,16 @@ export function attentionView(translation, numChosen, onClick) {
 
   const words = el("div", { class: "pair", onpointerleave: () => select(NOTHING) },
     el("h3", { class: "label" }, "Source"),
-    el("div", { class: "tokens" }, sources),
+    el("div", { class: "tokens", dir: "auto" }, sources),
     el("h3", { class: "label" }, "Target"),
-    el("div", { class: "tokens", role: "group", "aria-label": "Target" }, targets),
+    el("div", { class: "tokens", dir: "auto", role: "group", "aria-label": "Target" }, targets),
   );
   rovingFocus(words, targets);
+  const areJoined = !asTokens && hasPieces(translation);
+  const areWords = areJoined || (!asTokens && !hasCharacters(translation));
+  const hint = explanation(areWords ? "word" : "token") + (areJoined ? SUMMED : "");
   const picture = map
-    ? [el("p", { class: "hint" }, EXPLANATION), el("div", { class: "scroll" }, map.element), readouts[1]]
+    ? [el("p", { class: "hint" }, hint), el("div", { class: "scroll" }, map.element), readouts[1]]
     : [el("p", { class: "hint" }, NO_ATTENTION)];
   return { words: [words, readouts[0]], picture };
 }
@@ -85,9 +95,10 @@ function listLargest(values, names, number = 3) {
 // -- the heat map --------------------------------------------------------------------------------------------------------
 
 const CELL = 30; // pixels
-const LABEL_LENGTH = 14; // characters
-const CHARACTER_WIDTH = 7.4; // pixels
-const SLANT = 60; // degrees
+const LABEL_LENGTH = 40; // characters; the title of a cell has all of them
+const FONT_SIZE = 13; // pixels, as in the style sheet
+const GAP = 8; // pixels between a label and the cells
+const SLANT = (60 * Math.PI) / 180; // of the labels of columns
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
@@ -96,9 +107,11 @@ const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
  * nothing (both are null)
  */
 function heatmap(rows, columns, weights, onSelect) {
-  const left = 18 + CHARACTER_WIDTH * longestLabel(rows);
-  const top = 14 + CHARACTER_WIDTH * longestLabel(columns) * Math.sin((SLANT * Math.PI) / 180);
-  const width = left + CELL * columns.length + CHARACTER_WIDTH * longestLabel(columns.slice(-3)) * 0.5 + 8;
+  const columnWidths = columns.map(labelWidth);
+  const left = GAP + Math.max(...rows.map(labelWidth)) + GAP;
+  const top = FONT_SIZE + Math.max(...columnWidths) * Math.sin(SLANT) + GAP;
+  const reach = columnWidths.map((length, column) => CELL * (column + 0.5) + length * Math.cos(SLANT) + FONT_SIZE);
+  const width = left + Math.max(CELL * columns.length, ...reach) + 4;
   const height = top + CELL * rows.length + 4;
   const x = (column) => left + CELL * column;
   const y = (row) => top + CELL * row;
@@ -106,12 +119,12 @@ function heatmap(rows, columns, weights, onSelect) {
   const columnLabels = columns.map((text, column) =>
     svg("g", { class: "head", "data-column": column },
       svg("rect", { class: "touch", x: x(column), y: 0, width: CELL, height: top }),
-      svg("text", { transform: `translate(${x(column) + CELL / 2 + 3} ${top - 7}) rotate(${-SLANT})` }, truncate(text, LABEL_LENGTH)),
+      svg("text", { transform: `translate(${x(column) + CELL / 2 + 3} ${top - GAP}) rotate(-60)` }, truncate(text, LABEL_LENGTH)),
     ));
   const rowLabels = rows.map((text, row) =>
     svg("g", { class: "side", "data-row": row },
       svg("rect", { class: "touch", x: 0, y: y(row), width: left, height: CELL }),
-      svg("text", { x: left - 8, y: y(row) + CELL / 2, "text-anchor": "end", "dominant-baseline": "central" }, truncate(text, LABEL_LENGTH)),
+      svg("text", { x: left - GAP, y: y(row) + CELL / 2, "text-anchor": "end", "dominant-baseline": "central" }, truncate(text, LABEL_LENGTH)),
     ));
   const cells = weights.map((line, row) => line.map((weight, column) =>
     svg("g", { class: "cell", "data-row": row, "data-column": column },
@@ -150,7 +163,8 @@ function heatmap(rows, columns, weights, onSelect) {
   return { element, mark };
 }
 
-const longestLabel = (texts) => Math.max(1, ...texts.map((text) => Math.min(LABEL_LENGTH, [...text].length)));
+/** The width of a label in bold type, which a selected row or column has. */
+const labelWidth = (text) => 1.1 * textWidth(truncate(text, LABEL_LENGTH), FONT_SIZE);
 
 const numberOrNull = (text) => (text === undefined ? null : Number(text));
 

@@ -1,4 +1,4 @@
-// The Ladder view: reports of runs, learning curves, the list of models and the limits of the service.
+// The view of training and reports: learning curves, reports of runs, the list of models and the limits of the service.
 
 import { models, resource, runs } from "./api.js";
 import { el, parts, table } from "./dom.js";
@@ -7,7 +7,7 @@ import { latestRequest, statusLine } from "./request.js";
 import { languagePair } from "./text.js";
 
 // Each section is a function from the answer of /v1/models to a list of elements.
-const SECTIONS = { Report: reportSection, Training: learningCurves, Models: modelSection, Limits: limitSection };
+const SECTIONS = { "Learning curves": learningCurves, Report: reportSection, Models: modelSection, Limits: limitSection };
 
 const LIMITS = {
   characters: "characters per request, all texts together",
@@ -23,6 +23,7 @@ const LIMITS = {
 export function ladderView(root) {
   const part = parts(root);
   const request = latestRequest(statusLine(part.notice), [part.sections], "Loading …");
+  let model; // whose learning curve the user wants to see
 
   async function loadSections(signal) {
     const service = await models(signal);
@@ -34,14 +35,21 @@ export function ladderView(root) {
     part.sections.replaceChildren(
       el("nav", { class: "buttons", "aria-label": "Sections" }, sections.map(jumpButton)),
       ...sections.map(({ element }) => element));
+    if (model) jumpTo([...part.sections.querySelectorAll("figure")].find(({ dataset }) => dataset.model === model), "figcaption");
   }
 
-  return { open: () => request.send(loadSections, show), params: () => new URLSearchParams() };
+  function open(given) {
+    model = given.get("model");
+    request.send(loadSections, show);
+  }
+
+  return { open, params: () => new URLSearchParams(model ? { model } : {}) };
 }
 
-/** Scroll to a section and move the keyboard focus there. */
-function jumpTo(section) {
-  const heading = section.querySelector("h2");
+/** Scroll to a section or figure and move the keyboard focus there. */
+function jumpTo(section, headingName = "h2") {
+  const heading = section?.querySelector(headingName);
+  if (!heading) return;
   heading.tabIndex = -1;
   heading.focus({ preventScroll: true });
   section.scrollIntoView();

@@ -6,9 +6,10 @@ import { wordBars } from "./next_words.js";
 import { latestRequest, statusLine } from "./request.js";
 import { connectSampling } from "./sampling.js";
 import { END, UNKNOWN, bits, insertWord, quoted, wordPositions, wordsBefore } from "./text.js";
+import * as url from "./url.js";
 
 const NUM_NEXT_WORDS = 10;
-const NUM_PRESELECTED = 3; // models
+const MAX_PRESELECTED = 3; // models
 
 export function languageModelsView(root, service, saveInputs) {
   const part = parts(root);
@@ -20,14 +21,18 @@ export function languageModelsView(root, service, saveInputs) {
   part.none.hidden = models.length > 0;
   part.some.hidden = !models.length;
   part.legend.append(surprisalLegend());
-  const boxes = models.map(({ name }, index) =>
-    el("input", { type: "checkbox", value: name, checked: index < NUM_PRESELECTED, onchange: () => refresh({ isChoice: true }) }));
-  part.choices.append(...boxes.map((box) => el("label", { class: "check" }, box, ` ${box.value}`)));
+  const preselected = preselect(models.filter(({ problem }) => !problem));
+  const boxes = models.map((model) =>
+    el("input", { type: "checkbox", value: model.name, checked: preselected.has(model), onchange: () => refresh({ isChoice: true }) }));
+  part.choices.append(...boxes.map((box, index) => el("span", { class: "choice" },
+    el("label", { class: "check" }, box, ` ${box.value}`),
+    models[index].has_metrics ? el("a", { href: url.link("ladder", { model: box.value }), "aria-label": `learning curve of ${box.value}` }, "curve") : null)));
   connectSampling(part, models, service.limits, prefix, (text) => {
     part.text.value = text;
     part.text.focus();
     refresh({ isChoice: true });
   });
+  fill(part.sampling.elements.model, [...preselected].at(-1)?.name ?? "");
 
   // -- inputs ----------------------------------------------------------------------------------------------------------
 
@@ -144,6 +149,18 @@ export function languageModelsView(root, service, saveInputs) {
   }
 
   return { open, params };
+}
+
+/**
+ * Choose the models to compare first: all if they are few. A ladder lists the simplest first: of the first of several
+ * directories, the last model of the first kind as a baseline, and the last models of the last kinds.
+ */
+function preselect(models) {
+  if (models.length <= MAX_PRESELECTED) return new Set(models);
+  const directory = ({ name }) => name.slice(0, name.lastIndexOf("/") + 1);
+  const together = models.filter((model) => directory(model) === directory(models[0]));
+  const [baseline, ...others] = new Map(together.map((model) => [model.kind, model])).values();
+  return new Set([baseline, ...others.slice(1 - MAX_PRESELECTED)]);
 }
 
 const errorSection = ({ model, error }) =>

@@ -9,24 +9,24 @@ const NUM_ALTERNATIVES = 10;
 
 /**
  * A list of words, each with a bar as long as its probability.
- * @param words a list of `{word, prob}`
+ * @param words a list of `{word, prob}`, or `{word, prob, prefix}`
  * @param maxProb the probability of the longest bar
- * @param onPick called with a word that is chosen
+ * @param onPick called with a word that is chosen, and its `prefix` if it has one
  * @param canPick whether a word may be chosen
  * @param current the word to highlight
  */
 export function wordBars(words, { maxProb, onPick, canPick = () => true, current }) {
-  const row = ({ word, prob }) => {
+  const row = ({ word, prob, prefix }) => {
     const bar = el("span", { class: "bar" });
     shade(bar, maxProb ? prob / maxProb : 0);
-    const attributes = { type: "button", disabled: !canPick(word), "aria-current": word === current ? "true" : null, onclick: () => onPick(word) };
+    const attributes = { type: "button", disabled: !canPick(word), "aria-current": word === current ? "true" : null, onclick: () => onPick(word, prefix) };
     return el("li", {},
       el("button", attributes, el("span", { class: "word" }, word), bar, el("span", { class: "number" }, percent(prob))));
   };
   return el("ol", { class: "bars" }, words.map(row));
 }
 
-/** A panel that shows which other tokens are probable in the place of one. */
+/** A panel that shows which other words or tokens are probable in the place of one. */
 export function alternativesPanel(root) {
   const title = el("h3", {});
   const hint = el("p", { class: "hint" }, "Choose one, and the translator continues from it.");
@@ -48,21 +48,22 @@ export function alternativesPanel(root) {
     root.hidden = true;
   }
 
-  /** Show alternatives to `tokens[index]`; `onPick` gets the tokens before it and the chosen one. */
-  function open({ model, source, tokens, index, button, onPick }) {
+  /** Show alternatives to the word or token that starts at token `index`; `onPick` gets the tokens up to the chosen one. */
+  function open({ model, source, translation, index, asTokens, button, onPick }) {
+    const tokens = translation.units;
     hide();
     openingButton = button;
     button.setAttribute("aria-expanded", "true");
     const before = tokens.slice(0, index);
-    const current = tokens[index] ?? END;
+    const current = index === tokens.length ? END : asTokens ? tokens[index] : translation.words.find(({ first }) => first === index).text;
     const place = before.length ? `after ${quoted(joinTokens(before, tokens))}` : "at the start";
     title.textContent = `Instead of ${quoted(current)}, ${place}`;
     list.replaceChildren();
     root.hidden = false;
     request.send(
-      (signal) => post("next", { models: [model], source, prefix: before, k: NUM_ALTERNATIVES }, signal),
+      (signal) => post("next", { models: [model], source, prefix: before, k: NUM_ALTERNATIVES, whole_words: !asTokens }, signal),
       ({ models: [{ words }] }) => {
-        const pick = (word) => (hide(), onPick([...before, word]));
+        const pick = (word, prefix) => (hide(), onPick(prefix ?? [...before, word]));
         list.replaceChildren(wordBars(words, { maxProb: words[0]?.prob, onPick: pick, canPick: (word) => word !== END, current }));
         list.querySelector("button:enabled")?.focus({ preventScroll: true });
       },

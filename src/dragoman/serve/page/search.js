@@ -6,7 +6,7 @@ import {
 } from "./dom.js";
 import { latestRequest, statusLine } from "./request.js";
 import { drawTree, bestPath, followTokens, groupBySteps, survivors, tokensOf } from "./search_tree.js";
-import { END, count, differingTokens, joinTokens, logProb } from "./text.js";
+import { END, count, differingTokens, joinTokens, logProb, wordSeparator } from "./text.js";
 import { scores } from "./translate.js";
 
 const FATES = ["kept", "finished", "pruned"];
@@ -56,7 +56,9 @@ export function searchView(root, service, saveInputs) {
   function refresh({ isChoice = false, typing = false, step = null } = {}) {
     result = undefined;
     part.penalty.hidden = handling.value !== "penalty";
-    part.text.lang = translators.find(({ name }) => name === model.value)?.source ?? "";
+    const { source, examples = [] } = translators.find(({ name }) => name === model.value) ?? {};
+    part.text.lang = source ?? "";
+    part.text.placeholder = examples[0] ?? part.text.dataset.placeholder;
     saveInputs(params(), isChoice);
     currentParams = String(params());
     if (model.value && part.text.value.trim()) {
@@ -103,7 +105,7 @@ export function searchView(root, service, saveInputs) {
 
   function showHypotheses(nodes, best) {
     const focusedRow = [...part.hypotheses.querySelectorAll("tbody tr")].indexOf(document.activeElement);
-    part.hypotheses.replaceChildren(hypothesisTable(nodes, best, mark));
+    part.hypotheses.replaceChildren(hypothesisTable(nodes, best, result.wide.units, mark));
     part.hypotheses.querySelectorAll("tbody tr")[focusedRow]?.focus();
   }
 
@@ -128,19 +130,25 @@ function scrollIntoColumn(box, { from, to }) {
 
 // -- the hypotheses of a step as a table ---------------------------------------------------------------------------------
 
-function hypothesisTable(nodes, best, mark) {
-  const rows = nodes.map((node) => hypothesisRow(node, node === best, mark));
+function hypothesisTable(nodes, best, units, mark) {
+  const rows = nodes.map((node) => hypothesisRow(node, node === best, units, mark));
   const element = table(["Hypothesis", "log P", "Score", "Status"], rows);
   element.className = "hypotheses";
   rovingFocus(element, rows, { keys: VERTICAL });
   return element;
 }
 
-function hypothesisRow(node, isBest, mark) {
+/** The text of a hypothesis; a finished one ends with the end of the sentence. */
+function hypothesisText(tokens, units) {
+  const isFinished = tokens.at(-1) === END;
+  return joinTokens(isFinished ? tokens.slice(0, -1) : tokens, units) + (isFinished ? ` ${END}` : "");
+}
+
+function hypothesisRow(node, isBest, units, mark) {
   const on = () => mark(node);
   const off = () => mark(null);
   return el("tr", { class: `${node.fate} ${isBest ? "best" : ""}`, onpointerenter: on, onpointerleave: off, onfocus: on, onblur: off },
-    el("td", {}, tokensOf(node).join(" ") || "(start)"),
+    el("td", { dir: "auto" }, hypothesisText(tokensOf(node), units) || "(start)"),
     el("td", { class: "number" }, logProb(node.log_prob)),
     el("td", { class: "number" }, node.word === END ? logProb(node.score) : "–"),
     el("td", {}, node.fate));
@@ -157,11 +165,13 @@ function compareSearches({ width, wide, greedy }, greedyPath) {
 }
 
 function searchResult(name, translation, other) {
-  const differing = differingTokens(translation.units, other.units);
-  const tokens = translation.units.flatMap((token, index) => [differing.has(index) ? el("mark", {}, token) : token, " "]);
+  const [words, otherWords] = [translation, other].map((each) => each.words.map(({ text }) => text));
+  const differing = differingTokens(words, otherWords);
+  const separator = wordSeparator(translation);
+  const marked = words.flatMap((word, index) => [differing.has(index) ? el("mark", {}, word) : word, separator]);
   return el("div", { class: "rank" },
     el("span", { class: "name" }, name),
-    el("span", { class: "text" }, tokens),
+    el("span", { class: "text", dir: "auto" }, marked),
     scores(translation));
 }
 

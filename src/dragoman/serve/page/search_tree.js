@@ -1,7 +1,7 @@
 // The hypotheses of a beam search as a tree: a column per step, the most probable hypothesis at the top.
 
 import { svg } from "./dom.js";
-import { END, logProb, truncate } from "./text.js";
+import { END, logProb, textWidth, truncate } from "./text.js";
 
 // -- the tree as data ----------------------------------------------------------------------------------------------------
 
@@ -65,11 +65,12 @@ export function survivors(steps, step) {
 
 // -- the tree as a picture -----------------------------------------------------------------------------------------------
 
-const NODE_WIDTH = 104, NODE_HEIGHT = 36;
-const COLUMN = 142, ROW = 44;
+const MIN_NODE_WIDTH = 104, NODE_HEIGHT = 36;
+const COLUMN_GAP = 38, ROW = 44;
+const FONT_SIZE = 14; // of words, in pixels, as in the style sheet
 const TOP = 26, LEFT = 6;
 const PRUNED_GAP = 0.4; // rows between kept and pruned nodes
-const LABEL_LENGTH = 13; // characters
+const LABEL_LENGTH = 40; // characters; the title of a node has all of them
 
 /**
  * @param steps see groupBySteps
@@ -77,15 +78,18 @@ const LABEL_LENGTH = 13; // characters
  * @param onPoint called with the node under the pointer, or null
  */
 export function drawTree(steps, beam, greedyNodes, onPoint) {
+  const labels = steps.flat().map(({ word }) => truncate(word, LABEL_LENGTH));
+  const nodeWidth = Math.max(MIN_NODE_WIDTH, ...labels.map((label) => 16 + 1.15 * textWidth(label, FONT_SIZE)));
+  const columnWidth = nodeWidth + COLUMN_GAP;
   const rowOf = (node) => node.row + (node.row >= beam ? PRUNED_GAP : 0);
-  const left = (step) => LEFT + COLUMN * step;
+  const left = (step) => LEFT + columnWidth * step;
   const top = (node) => TOP + ROW * rowOf(node);
 
-  const width = LEFT + COLUMN * (steps.length - 1) + NODE_WIDTH + 10;
+  const width = LEFT + columnWidth * (steps.length - 1) + nodeWidth + 10;
   const height = TOP + ROW * (Math.max(...steps.flat().map(rowOf)) + 1) + 4;
   const prunedLine = TOP + ROW * (beam + PRUNED_GAP / 2) - (ROW - NODE_HEIGHT) / 2;
   const headings = steps.map((_, step) =>
-    svg("text", { class: "step", x: left(step) + NODE_WIDTH / 2, y: 14, "text-anchor": "middle" }, step ? String(step) : "start"));
+    svg("text", { class: "step", x: left(step) + nodeWidth / 2, y: 14, "text-anchor": "middle" }, step ? String(step) : "start"));
   const drawings = new Map(steps.flat().map((node) => [node, drawNode(node, greedyNodes.has(node))]));
 
   function drawNode(node, isGreedy) {
@@ -93,15 +97,15 @@ export function drawTree(steps, beam, greedyNodes, onPoint) {
     const classes = `${node.fate} ${isGreedy ? "greedy" : ""}`;
     const group = svg("g", { class: `node ${classes}`, onpointerenter: () => onPoint(node), onpointerleave: () => onPoint(null) },
       svg("title", {}, `${node.word || "start"}: ${node.fate}, log-probability ${logProb(node.log_prob)}`),
-      svg("rect", { x, y, width: NODE_WIDTH, height: NODE_HEIGHT, rx: node.fate === "finished" ? NODE_HEIGHT / 2 : 5 }),
-      svg("text", { class: "word", x: x + NODE_WIDTH / 2, y: y + 15, "text-anchor": "middle" }, truncate(node.word || "·", LABEL_LENGTH)),
-      svg("text", { class: "log-prob", x: x + NODE_WIDTH / 2, y: y + 29, "text-anchor": "middle" }, logProb(node.log_prob)),
-      isGreedy && node.parent ? svg("circle", { class: "mark", cx: x + NODE_WIDTH, cy: y, r: 5 }) : null);
+      svg("rect", { x, y, width: nodeWidth, height: NODE_HEIGHT, rx: node.fate === "finished" ? NODE_HEIGHT / 2 : 5 }),
+      svg("text", { class: "word", x: x + nodeWidth / 2, y: y + 15, "text-anchor": "middle" }, truncate(node.word || "·", LABEL_LENGTH)),
+      svg("text", { class: "log-prob", x: x + nodeWidth / 2, y: y + 29, "text-anchor": "middle" }, logProb(node.log_prob)),
+      isGreedy && node.parent ? svg("circle", { class: "mark", cx: x + nodeWidth, cy: y, r: 5 }) : null);
     return { group, edge: node.parent && svg("path", { class: `edge ${classes}`, d: edgePath(node) }) };
   }
 
   function edgePath(node) {
-    const [x1, y1] = [left(node.step - 1) + NODE_WIDTH, top(node.parent) + NODE_HEIGHT / 2];
+    const [x1, y1] = [left(node.step - 1) + nodeWidth, top(node.parent) + NODE_HEIGHT / 2];
     const [x2, y2] = [left(node.step), top(node) + NODE_HEIGHT / 2];
     const middle = (x1 + x2) / 2;
     return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
@@ -138,5 +142,5 @@ export function drawTree(steps, beam, greedyNodes, onPoint) {
     [...drawings.values()].map(({ edge }) => edge),
     [...drawings.values()].map(({ group }) => group));
 
-  return { element, show, mark, columnOf: (step) => ({ from: left(step), to: left(step) + NODE_WIDTH }) };
+  return { element, show, mark, columnOf: (step) => ({ from: left(step), to: left(step) + nodeWidth }) };
 }

@@ -23,6 +23,15 @@ export const count = (number, singular, plural = `${singular}s`) =>
 export const truncate = (text, length) =>
   [...text].length > length ? `${[...text].slice(0, length - 1).join("")}…` : text;
 
+let canvas;
+
+/** The width of a text in pixels, in the font of pictures at a given size. */
+export function textWidth(text, size) {
+  canvas ??= document.createElement("canvas").getContext("2d");
+  canvas.font = `${size}px ${getComputedStyle(document.documentElement).getPropertyValue("--sans")}`;
+  return canvas.measureText(text).width;
+}
+
 const languageNames = new Intl.DisplayNames(["en"], { type: "language" });
 
 /** The languages of a translator, if they are known. */
@@ -40,15 +49,31 @@ const SPACE = "▁";
 /** Join some tokens of a sentence; `all` tokens show which kind they are. */
 export function joinTokens(tokens, all = tokens) {
   if (all.some((token) => token.includes(SPACE))) return tokens.join("").replaceAll(SPACE, " ").trimStart();
-  const areCharacters = all.length > 1 && all.every((token) => [...token].length === 1);
-  return tokens.join(areCharacters ? "" : " ");
+  return tokens.join(areCharacters(all) ? "" : " ");
 }
 
-/** The tokens of a translation, with unknown words replaced. */
-export function displayedTokens({ units, replaced }) {
+/** The tokens of a translation, with unknown words replaced, as spans like `words`: `{text, first, end}`. */
+export function tokenSpans({ units, replaced }) {
   const replacements = new Map(replaced.map(({ place, word }) => [place, word]));
-  return units.map((token, index) => replacements.get(index) ?? token);
+  return spansOf(units.map((token, index) => replacements.get(index) ?? token));
 }
+
+export const spansOf = (tokens) => tokens.map((text, index) => ({ text, first: index, end: index + 1 }));
+
+/** Whether a translation has words of several tokens. */
+export const hasPieces = ({ units, source_units, words, source_words }) =>
+  words.length < units.length || source_words.length < source_units.length;
+
+const areCharacters = (tokens) => tokens.length > 1 && tokens.every((token) => [...token].length === 1);
+
+export const hasCharacters = ({ units, source_units }) => areCharacters(units) || areCharacters(source_units);
+
+/** What the tokens of a translation are called. */
+export const tokenName = (translation) => (hasCharacters(translation) ? "characters" : "pieces of words");
+
+/** What stands between the words of a translation: nothing, if they are pieces of a text without spaces. */
+export const wordSeparator = ({ words, units }) =>
+  words.length === units.length && (areCharacters(units) || units.some((token) => token.includes(SPACE))) ? "" : " ";
 
 /** Indices of the tokens of `a` that are not in its longest common subsequence with `b`. */
 export function differingTokens(a, b) {

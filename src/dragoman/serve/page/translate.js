@@ -5,7 +5,7 @@ import { attentionView } from "./attention.js";
 import { NO_TRANSLATOR, el, fill, fillModels, integerOf, isSelect, isTranslator, parts } from "./dom.js";
 import { alternativesPanel } from "./next_words.js";
 import { latestRequest, statusLine } from "./request.js";
-import { UNKNOWN, count, joinTokens, logProb, percent, quoted } from "./text.js";
+import { UNKNOWN, count, hasPieces, joinTokens, logProb, percent, quoted, tokenName } from "./text.js";
 import * as url from "./url.js";
 
 const ACTIVATION_KEYS = new Set(["Enter", " "]);
@@ -24,6 +24,7 @@ export function translateView(root, service, saveInputs) {
   let prefixes = []; // list of `[sentence index, tokens]`: prefixes that the user chose, the latest last
   let sentences = [];
   let selected = 0; // index of the sentence that is inspected
+  let inspected; // the translation that is inspected
   let currentParams;
   let restoreFocus = false; // whether the focus returns to the target tokens, because the focused element is gone
 
@@ -34,6 +35,7 @@ export function translateView(root, service, saveInputs) {
 
   function params() {
     const inputs = { model: model.value, beam: beam.value, n: n.value, text: part.text.value };
+    if (part.pieces.checked) inputs.pieces = "1";
     return new URLSearchParams([...Object.entries(inputs), ...prefixes.map(([index, tokens]) => ["begin", [index, ...tokens].join(" ")])]);
   }
 
@@ -43,6 +45,7 @@ export function translateView(root, service, saveInputs) {
     fill(beam, given.get("beam") ?? beam.value);
     fill(n, given.get("n") ?? n.value);
     fill(part.text, given.get("text") ?? part.text.value);
+    part.pieces.checked = given.has("pieces");
     prefixes = given.getAll("begin").map((line) => line.split(" ")).map(([index, ...tokens]) => [Number(index), tokens]);
     refresh();
   }
@@ -51,9 +54,10 @@ export function translateView(root, service, saveInputs) {
     saveInputs(params(), isChoice);
     currentParams = String(params());
     alternatives.hide();
-    const { source, target } = translators.find(({ name }) => name === model.value) ?? {};
-    part.text.lang = source ?? "";
-    part.whole.lang = target ?? "";
+    const chosen = translators.find(({ name }) => name === model.value) ?? {};
+    part.text.lang = chosen.source ?? "";
+    part.whole.lang = chosen.target ?? "";
+    showModelLinks(part, chosen, useExample);
     if (model.value && part.text.value.trim()) return request.send(translateText, show, { delayed: typing });
     request.reset();
     if (!model.value) status.error(new Error(NO_TRANSLATOR));
@@ -65,6 +69,18 @@ export function translateView(root, service, saveInputs) {
     prefixes = [];
     refresh({ typing: true });
   });
+
+  part.pieces.addEventListener("change", () => {
+    saveInputs(params(), true);
+    currentParams = String(params());
+    inspect(inspected);
+  });
+
+  function useExample(text) {
+    part.text.value = text;
+    prefixes = [];
+    refresh({ isChoice: true });
+  }
 
   // -- requests --------------------------------------------------------------------------------------------------------
 
@@ -119,10 +135,14 @@ export function translateView(root, service, saveInputs) {
   }
 
   function inspect(translation) {
+    inspected = translation;
     alternatives.hide();
     const { source, prefix } = sentences[selected];
-    const view = attentionView(translation, prefix?.length ?? 0, (index, button) =>
-      alternatives.open({ model: model.value, source, tokens: translation.units, index, button, onPick: addPrefix }));
+    part.switch.hidden = !hasPieces(translation);
+    part.switchname.textContent = `Show ${tokenName(translation)}`;
+    const asTokens = part.pieces.checked || !hasPieces(translation);
+    const view = attentionView(translation, prefix?.length ?? 0, part.pieces.checked, (index, button) =>
+      alternatives.open({ model: model.value, source, translation, index, asTokens, button, onPick: addPrefix }));
     part.words.replaceChildren(...view.words);
     part.attention.replaceChildren(...view.picture);
     part.replaced.replaceChildren(...explainReplaced(translation));
@@ -156,12 +176,22 @@ export function translateView(root, service, saveInputs) {
   return { open, params };
 }
 
+/** Show examples for a model, and a link to its learning curve. */
+function showModelLinks(part, { name, examples = [], has_metrics }, onUse) {
+  part.curve.hidden = !has_metrics;
+  if (has_metrics) part.curve.href = url.link("ladder", { model: name });
+  part.text.placeholder = examples[0] ?? part.text.dataset.placeholder;
+  part.examples.hidden = !examples.length;
+  part.examples.replaceChildren("Examples: ", ...examples.flatMap((text) => [
+    el("button", { type: "button", class: "quiet example", dir: "auto", onclick: () => onUse(text) }, text), " "]));
+}
+
 /** The best translations with their scores, as radio buttons. */
 function nBestList(translations, onSelect) {
   const row = (translation, rank) =>
     el("label", { class: "rank" },
       el("input", { type: "radio", name: "nbest", checked: rank === 0, onchange: () => onSelect(rank) }),
-      el("span", { class: "text" }, translation.text || "(empty)", translation.finished ? null : el("em", {}, " (cut off)")),
+      el("span", { class: "text", dir: "auto" }, translation.text || "(empty)", translation.finished ? null : el("em", {}, " (cut off)")),
       scores(translation),
     );
   return el("div", { class: "ranks", role: "radiogroup", "aria-label": "Best translations" }, translations.map(row));
