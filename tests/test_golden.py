@@ -459,8 +459,12 @@ def translations(name: str) -> dict[str, Any]:
         }
 
     results: dict[str, Any] = {
-        "greedy": [with_attention(hypothesis) for hypothesis in model.translate(lines, beam_size=1)],
-        "3-best": [[as_dict(hypothesis) for hypothesis in best] for best in model.n_best(lines, 3, 5)],
+        "greedy": [
+            with_attention(hypothesis) for hypothesis in model.translate(lines, beam_size=1, allow_repetition=True)
+        ],
+        "3-best": [
+            [as_dict(hypothesis) for hypothesis in best] for best in model.n_best(lines, 3, 5, allow_repetition=True)
+        ],
         "samples": [
             [as_dict(hypothesis) for hypothesis in samples] for samples in model.sample(lines, 3, seed=5, max_words=12)
         ],
@@ -473,20 +477,29 @@ def translations(name: str) -> dict[str, Any]:
     }
     if name not in FULLY_SEARCHED:
         return results
-    results["beam 5"] = [as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=5)]
+    results["beam 5"] = [
+        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=5, allow_repetition=True)
+    ]
     for length in LENGTH_HANDLINGS:
         results[f"length {length}"] = [
-            as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=4, length=length)
+            as_dict(hypothesis)
+            for hypothesis in model.translate(lines, beam_size=4, length=length, allow_repetition=True)
         ]
     if results["greedy"][0]["attention"] is not None:
         results["coverage penalty"] = [
-            as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=4, coverage=0.4)
+            as_dict(hypothesis)
+            for hypothesis in model.translate(lines, beam_size=4, coverage=0.4, allow_repetition=True)
         ]
-    results["in pieces"] = [as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=2, max_tokens=4)]
-    results["prefix"] = [
-        as_dict(hypothesis) for hypothesis in model.translate(lines[:2], beam_size=3, prefix="the bird")
+    results["in pieces"] = [
+        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=2, max_tokens=4, allow_repetition=True)
     ]
-    results["diagnosis"] = model.diagnose(lines, TEST_ENGLISH, model.translate(lines, beam_size=2))
+    results["prefix"] = [
+        as_dict(hypothesis)
+        for hypothesis in model.translate(lines[:2], beam_size=3, prefix="the bird", allow_repetition=True)
+    ]
+    results["diagnosis"] = model.diagnose(
+        lines, TEST_ENGLISH, model.translate(lines, beam_size=2, allow_repetition=True)
+    )
     return results
 
 

@@ -16,7 +16,8 @@ from dragoman.combine.ensemble import Ensemble
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.scanner import split_words
 from dragoman.data.tokenizer import Tokenizer
-from dragoman.models.translation import SENTENCE_END_MARKS, SegmentedLine, Translation, split_tokens
+from dragoman.models.source_lines import SENTENCE_END_MARKS, SegmentedLine, split_tokens
+from dragoman.models.translation import Translation
 from dragoman.models.translator import Translator
 from zoo import TRANSLATORS, model, read_by, translator
 

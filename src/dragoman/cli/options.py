@@ -157,6 +157,14 @@ class SearchOptions(OptionGroup):
     coverage_penalty: Annotated[
         float, option("--coverage-penalty X", "Penalty for source words that receive little attention.", min=0.0)
     ] = 0.0
+    allow_repetition: Annotated[
+        bool,
+        option(
+            "--allow-repetition",
+            "Do not block runaway repetition. By default, words are not repeated three times in a row unless the source "
+            "repeats something as often.",
+        ),
+    ] = False
     shortlist: Annotated[
         Path | None,
         option(
@@ -185,7 +193,12 @@ class SearchOptions(OptionGroup):
         from dragoman.combine.load_translators import load_unknown_replacer
 
         replacer = load_unknown_replacer(model, self.lexicon) if self.replaces_unknowns else None
-        return {"length": self.length, "coverage": self.coverage_penalty, "unknown_replacer": replacer}
+        return {
+            "length": self.length,
+            "coverage": self.coverage_penalty,
+            "allow_repetition": self.allow_repetition,
+            "unknown_replacer": replacer,
+        }
 
 
 DEFAULT_SEARCH = SearchOptions()

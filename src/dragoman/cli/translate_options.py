@@ -116,5 +116,5 @@ def check_translate_options(
     if search != LineTranslatorOptions(
         shortlist=search.shortlist, max_units=search.max_units, no_split=search.no_split
     ):
-        names = "--beam-size, --length and --coverage-penalty"
+        names = "--beam-size, --length, --coverage-penalty and --allow-repetition"
         raise DataError(f"{names} are for searching, and --sample does not search; remove them")

@@ -181,20 +181,26 @@ def evaluate_translator(
     *,
     length: str | LengthHandling = DEFAULT_LENGTH,
     coverage: float = 0.0,
+    allow_repetition: bool = False,
     unknown_replacer: UnknownReplacer | None = None,
     diagnose: bool = False,
     metrics: Sequence[str] | None = None,
 ) -> TranslatorEvaluation:
     """Translate lines and compare the translations with references, one per line.
 
-    `length` is a length handling or its name, `coverage` the weight of the coverage penalty. With `diagnose`, search
-    errors and model errors are counted. `metrics` are names of metrics to put first, see `score_task`.
+    For the options of the search, see `BaseTranslator.n_best`. With `diagnose`, search errors and model errors are
+    counted. `metrics` are names of metrics to put first, see `score_task`.
     """
     data = reference_data if isinstance(reference_data, ReferenceData) else ReferenceData(reference_data)
     references, source, target = data.references, model.source, model.target
     start = perf_counter()
     translations = model.translate(
-        lines, beam_size, length=length, coverage=coverage, unknown_replacer=unknown_replacer
+        lines,
+        beam_size,
+        length=length,
+        coverage=coverage,
+        allow_repetition=allow_repetition,
+        unknown_replacer=unknown_replacer,
     )
     seconds = perf_counter() - start
     texts = [translation.text for translation in translations]

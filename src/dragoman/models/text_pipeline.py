@@ -15,7 +15,8 @@ from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.sentences import split_sentences, split_tokenised_sentences
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.models.translation import BaseTranslator, SegmentedLine, TranslateKwargs, Translation, join_translations
+from dragoman.models.translation import BaseTranslator, SegmentedLine, TranslateKwargs, Translation
+from dragoman.models.translation_results import join_translations
 
 if TYPE_CHECKING:
     from dragoman.search.hypothesis import LatticeNode

@@ -1,10 +1,10 @@
-"""Translation of text: segmented source lines, translations, and the text-level methods of all translators."""
+"""Translation of text: the text-level methods of all translators."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate, islice, pairwise
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -14,16 +14,23 @@ from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import append_end, attention_to_words
 from dragoman.data.corpus import Corpus
-from dragoman.data.scanner import split_words
-from dragoman.data.segmenters import SPACE_MARK, Segmenter
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank
-from dragoman.data.vocabulary import END, SPECIALS, UNK
+from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.evaluation.likelihood import PairLikelihood, TextLengths
 from dragoman.models.base import BaseScorer
+from dragoman.models.source_lines import SegmentedLine, Tokens, split_tokens
+from dragoman.models.translation_results import (
+    EMPTY_TRANSLATION,
+    END_TOKEN,
+    AttentionMatrix,
+    Translation,
+    join_translations,
+    words_of_tokens,
+)
 
 if TYPE_CHECKING:
-    from dragoman.align.unknown_words import Replacement, UnknownReplacer
+    from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.core.scorer import Scorer
     from dragoman.data.batches import Batch
     from dragoman.models.language_model import LanguageModel
@@ -32,127 +39,18 @@ if TYPE_CHECKING:
     from dragoman.search.length import LengthHandling, LengthPrior, MaxWords
     from dragoman.search.sampling import SamplingKwargs
 
+# What users of translators import from here.
+__all__ = [
+    "EMPTY_TRANSLATION",
+    "AttentionMatrix",
+    "BaseTranslator",
+    "SearchKwargs",
+    "SegmentedLine",
+    "TranslateKwargs",
+    "Translation",
+]
+
 PAIRS_PER_BATCH = 64  # in forced decoding
-END_TOKEN = SPECIALS[END]
-SENTENCE_END_MARKS = (".", "!", "?", "。", "！", "？", "।")  # a long line is split after them if possible
-
-Tokens = tuple[str, ...]
-
-# -- source lines ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SegmentedLine:
-    """A source line and its tokens, in chunks that are translated one by one."""
-
-    text: str
-    chunks: tuple[Tokens, ...]  # none for a blank line; for a tree, one without tokens: trees are parsed when encoded
-
-    @property
-    def is_split(self) -> bool:
-        """Whether the line is too long to be translated at once."""
-        return len(self.chunks) > 1
-
-    @property
-    def tokens(self) -> Tokens:
-        return tuple(token for chunk in self.chunks for token in chunk)
-
-
-def split_tokens(segmenter: Segmenter, tokens: Sequence[str], max_tokens: int) -> tuple[Tokens, ...]:
-    """Split tokens into chunks of at most `max_tokens`: after sentence ends if possible, else between words.
-
-    >>> from dragoman.data.segmenters import WordSegmenter
-    >>> split_tokens(WordSegmenter(), "yes . the old dog sleeps .".split(), 4)
-    (('yes', '.'), ('the', 'old', 'dog', 'sleeps'), ('.',))
-    """
-    if len(tokens) <= max_tokens:
-        return (tuple(tokens),)
-    chunks = [tuple(tokens[start:stop]) for start, stop in pairwise(_chunk_bounds(segmenter, tokens, max_tokens))]
-    if segmenter.kind == "char":  # without spaces at the ends
-        words = [[index for index, token in enumerate(chunk) if token != SPACE_MARK] for chunk in chunks]
-        chunks = [
-            chunk[positions[0] : positions[-1] + 1] for chunk, positions in zip(chunks, words, strict=True) if positions
-        ]
-    return tuple(chunk for chunk in chunks if segmenter.join(chunk).strip())
-
-
-def _chunk_bounds(segmenter: Segmenter, tokens: Sequence[str], max_tokens: int) -> list[int]:
-    """Return the first index of each chunk, and the number of tokens at the end."""
-    words = segmenter.word_indices(tokens)
-    word_starts = [index for index in range(1, len(tokens)) if words[index] != words[index - 1]]
-    word_bounds = [0, *word_starts, len(tokens)]
-    bounds = [0]
-    while bounds[-1] < len(tokens):
-        start, limit = bounds[-1], min(bounds[-1] + max_tokens, len(tokens))
-        candidates = [index for index in word_bounds if start < index <= limit] or [limit]  # inside a very long word
-        sentence_ends = [index for index in candidates if tokens[index - 1].endswith(SENTENCE_END_MARKS)]
-        is_last = candidates[-1] == len(tokens)
-        bounds.append(candidates[-1] if is_last else (sentence_ends or candidates)[-1])
-    return bounds
-
-
-# -- results -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A translation of a line, with its scores and attention."""
-
-    text: str
-    tokens: Tokens
-    log_prob: float  # log P(E | F)
-    score: float  # what the search maximised
-    source_tokens: Tokens
-    finished: bool = True  # False: the maximum length was reached before `</s>`
-    # (tokens and `</s>`, source tokens and `</s>`); None without attention, or if the line was split
-    attention: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
-    replacements: tuple[Replacement, ...] = ()  # of unknown words in the text
-
-    @property
-    def tokens_with_end(self) -> Tokens:
-        """The labels of the attention's rows: the tokens, and `</s>` if it was predicted."""
-        return (*self.tokens, END_TOKEN) if self.finished else self.tokens
-
-
-EMPTY_TRANSLATION = Translation("", (), 0.0, 0.0, ())  # of a blank line
-
-
-def join_translations(parts: Sequence[Translation]) -> Translation:
-    """Return the translation of a line from those of its chunks."""
-    offsets = accumulate((len(part.tokens) for part in parts), initial=0)
-    replacements = (
-        replace(replacement, place=replacement.place + offset)
-        for part, offset in zip(parts, offsets, strict=False)
-        for replacement in part.replacements
-    )
-    return Translation(
-        " ".join(part.text for part in parts if part.text),
-        tuple(token for part in parts for token in part.tokens),
-        sum(part.log_prob for part in parts),
-        sum(part.score for part in parts),
-        tuple(token for part in parts for token in part.source_tokens),
-        all(part.finished for part in parts),
-        replacements=tuple(replacements),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionMatrix:
-    """Attention weights with the labels of their rows and columns, `</s>` included where it was predicted or read."""
-
-    target: Tokens
-    source: Tokens
-    matrix: NDArray[np.float64]  # (target, source)
-
-    def links(self, *, finished: bool) -> list[tuple[int, int]]:
-        """Return (source, target) links: each target label with the source label of its highest weight.
-
-        # finished: whether the last row is `</s>`
-        """
-        from dragoman.evaluation.alignment import argmax_links
-
-        end = np.zeros((0 if finished else 1, len(self.source)))  # the missing row of `</s>`
-        return argmax_links(np.concatenate([self.matrix, end]))
 
 
 class _Source(NamedTuple):
@@ -167,6 +65,7 @@ class SearchKwargs(TypedDict, total=False):
 
     length: str | LengthHandling
     coverage: float
+    allow_repetition: bool
     unknown_replacer: UnknownReplacer | None
 
 
@@ -219,6 +118,7 @@ class BaseTranslator(BaseScorer):
         *,
         length: str | LengthHandling = DEFAULT_LENGTH,
         coverage: float = 0.0,
+        allow_repetition: bool = False,
         max_tokens: int = MAX_TOKENS,
         max_words: MaxWords = None,
         prefix: str | Sequence[str] = (),
@@ -233,6 +133,7 @@ class BaseTranslator(BaseScorer):
             beam_size: at least n hypotheses are kept.
             length: a length handling of `dragoman.search.length`, or its name.
             coverage: the strength of the coverage penalty.
+            allow_repetition: do not block runaway repetition, see `dragoman.search.repetition`.
             max_tokens: lines with more tokens are split, and the best translations of their parts are joined.
             max_words: the maximum length of translations, see `dragoman.search.length.word_limits`.
             prefix: a text or tokens that all translations begin with.
@@ -248,6 +149,8 @@ class BaseTranslator(BaseScorer):
         scorer: Scorer = self
         if prefix:
             scorer, max_words = self._constrain_to_prefix(prefix, segmented, max_words)
+        if not allow_repetition:
+            scorer = self._block_repetition(scorer)
         hypotheses = beam_search_corpus(
             scorer,
             source.corpus,
@@ -278,9 +181,12 @@ class BaseTranslator(BaseScorer):
         seed: int = 0,
         *,
         max_words: MaxWords = None,
+        allow_repetition: bool = True,
         **options: Unpack[SamplingKwargs],
     ) -> list[list[Translation]]:
         """Sample n translations of each line from P(E | F). Samples of a blank line are blank.
+
+        Without `allow_repetition`, samples are those of P(E | F) without runaway repetition.
 
         The samples of a line depend on the seed and the number of the line. For the options (`temperature`, `top_k`,
         `top_p`, `batch_size`), see `dragoman.search.sampling.sample_translations`.
@@ -289,7 +195,8 @@ class BaseTranslator(BaseScorer):
 
         whole_lines = [lines] if isinstance(lines, str) else list(lines)
         source = self._encode_lines(whole_lines)
-        samples = sample_translations(self, source.corpus, n, seed, max_words=max_words, **options)
+        scorer = self if allow_repetition else self._block_repetition(self)
+        samples = sample_translations(scorer, source.corpus, n, seed, max_words=max_words, **options)
         return [
             [
                 self._to_translation(hypothesis, tokens) if _text(line).strip() else EMPTY_TRANSLATION
@@ -437,8 +344,8 @@ class BaseTranslator(BaseScorer):
         target = self.target.segmenter.word_indices(translation.tokens)
         rows = append_end(target) if translation.finished else target
         matrix = attention_to_words(translation.attention, rows, append_end(source))
-        target_words = _words(translation.text, target)
-        source_words = _words(self.source.join(translation.source_tokens), source)
+        target_words = words_of_tokens(translation.text, target)
+        source_words = words_of_tokens(self.source.join(translation.source_tokens), source)
         if translation.finished:
             target_words = (*target_words, END_TOKEN)
         return AttentionMatrix(target_words, (*source_words, END_TOKEN), matrix)
@@ -510,6 +417,12 @@ class BaseTranslator(BaseScorer):
         scorer = PrefixConstrainedScorer(self, ids)
         return scorer, (lambda sizes: default_max_words(sizes) + len(ids)) if max_words is None else max_words
 
+    def _block_repetition(self, scorer: Scorer) -> Scorer:
+        from dragoman.search.repetition import RepetitionBlockingScorer, count_letters
+
+        letters = count_letters(self.target.vocab.tokens, are_words=self.target.segmenter.kind == "word")
+        return RepetitionBlockingScorer(scorer, letters)
+
     def _to_translation(
         self, hypothesis: Hypothesis, source_tokens: Sequence[str], tokens: Sequence[str] | None = None
     ) -> Translation:
@@ -529,11 +442,3 @@ def _text(line: str | SegmentedLine) -> str:
 def _check_pairs(lines: Sequence[str], translations: Sequence[str] | Sequence[Translation]) -> None:
     if len(lines) != len(translations):
         raise DataError(f"{len(lines)} lines but {len(translations)} translations")
-
-
-def _words(text: str, word_indices: Sequence[int]) -> Tokens:
-    """Return the words of a text, as many as its tokens belong to."""
-    count = max(word_indices, default=-1) + 1
-    words = split_words(text) or [""] * count  # tokens that are only spaces belong to an empty word
-    assert len(words) == count, "the tokens do not match the words of the text"
-    return tuple(words)

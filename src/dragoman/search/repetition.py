@@ -1,0 +1,147 @@
+"""Blocking of runaway repetition: "the man and the man and the man and ...".
+
+A hypothesis may repeat a segment of tokens immediately as often as the source repeats one, and always once ("very
+very"). A further copy is impossible if the copies have `MIN_LETTERS` letters or more together, so that "eee" and "1000"
+are still possible. Copies of digits and punctuation are limited by `MAX_MARKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.core.scorer import AttentionScorer, Carry, Scorer, State, candidate_log_probs, scatter_to_vocabulary
+from dragoman.data.batches import Batch
+from dragoman.data.segmenters import SPACE_MARK
+
+MAX_COPIES = 2  # of a segment in a row, if the source does not repeat anything
+MIN_LETTERS = 6  # in all copies: fewer are not a loop
+MAX_MARKS = 10  # copies of a segment without letters
+
+
+class _Rows(NamedTuple):
+    """The state of the wrapped scorer, and the tokens so far."""
+
+    inner: object
+    tokens: Tensor  # (rows, t) the last one first
+    runs: Tensor  # (rows, t) column p - 1: how many tokens at the end are equal to the token p places before them
+    max_copies: Tensor  # (rows,)
+
+
+class RepetitionBlockingScorer:
+    """A scorer for sentences without runaway repetition: the token that would complete one more copy is impossible.
+
+    All other tokens keep their probabilities, so that a hypothesis has its true log_prob. Distributions may sum to less
+    than one: use it for search and sampling only. A token that is the only possible one is never blocked.
+
+    >>> from dragoman.search.beam import greedy_search
+    >>> from dragoman.search.scorers import GraphScorer
+    >>> graph = {" ".join(["go"] * n): {"go": 0.9, "</s>": 0.1} for n in range(9)}
+    >>> endless = GraphScorer("go", graph)
+    >>> scorer = RepetitionBlockingScorer(endless, count_letters(endless.vocab.tokens, are_words=True))
+    >>> [[[plain]], [[blocked]]] = [greedy_search(s, Batch.empty(1)) for s in (endless, scorer)]
+    >>> endless.text(plain.ids), endless.text(blocked.ids)
+    ('go go go go go go go go go', 'go go')
+    """
+
+    def __init__(self, scorer: Scorer, letters: Tensor):
+        """`letters` has the number of letters of each token, see `count_letters`.  # (|V|,)"""
+        self.scorer, self.letters = scorer, letters
+        self.vocab, self.unknown = scorer.vocab, scorer.unknown
+
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        inner = self.scorer.start(batch, carry)
+        copies = [MAX_COPIES] * batch.num_rows
+        if batch.source is not None:
+            copies = [max(MAX_COPIES, repetitions(line)) for line in batch.source.sentences_as_text()]
+        empty = torch.zeros(batch.num_rows, 0, dtype=torch.int64)
+        return State(_Rows(inner.rows, empty, empty, torch.tensor(copies)), inner.memory, inner.sentence)
+
+    def log_probs(self, state: State) -> Tensor:
+        return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))
+
+    def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
+        """Return log P of the scorer, -inf for tokens that are blocked.  # (rows, n), (n,)"""
+        log_probs, ids = candidate_log_probs(self.scorer, _inner(state))
+        blocked = self._blocked(state.rows)
+        if not blocked:
+            return log_probs, ids
+        columns = torch.arange(log_probs.shape[1]) if ids is None else ids
+        mask = torch.zeros(log_probs.shape, dtype=torch.bool)
+        for row, token in blocked:
+            mask[row] |= columns == token
+        remaining = log_probs.masked_fill(mask, -torch.inf)
+        has_alternative = (remaining > -torch.inf).any(dim=1, keepdim=True)
+        return torch.where(has_alternative, remaining, log_probs), ids
+
+    def _blocked(self, rows: _Rows) -> list[tuple[int, int]]:
+        """Return the rows that would repeat a segment too often, and the tokens that would complete the last copy."""
+        periods = torch.arange(1, rows.runs.shape[1] + 1)
+        is_copy = rows.runs + 1 >= rows.max_copies[:, None] * periods  # (rows, t)
+        if not bool(is_copy.any()):
+            return []
+        blocked = []
+        for row, column in is_copy.nonzero().tolist():
+            period, token = column + 1, int(rows.tokens[row, column])
+            letters = int(self.letters[rows.tokens[row, :period]].sum())
+            copies = (int(rows.runs[row, column]) + 1) // period + 1
+            if letters * copies >= MIN_LETTERS if letters else copies > MAX_MARKS:
+                blocked.append((row, token))
+        return blocked
+
+    def advance(self, state: State, words: Tensor) -> State:
+        inner, rows = self.scorer.advance(_inner(state), words), state.rows
+        new = words.cpu()[:, None]
+        runs = torch.where(rows.tokens == new, rows.runs + 1, 0)
+        runs = torch.cat([runs, torch.zeros_like(new)], dim=1)
+        tokens = torch.cat([new, rows.tokens], dim=1)
+        return State(_Rows(inner.rows, tokens, runs, rows.max_copies), inner.memory, inner.sentence)
+
+    def finish(self, state: State) -> Carry:
+        return self.scorer.finish(_inner(state))
+
+    def attention(self, state: State) -> Tensor | None:
+        return self.scorer.attention(_inner(state)) if isinstance(self.scorer, AttentionScorer) else None
+
+
+def _inner(state: State) -> State:
+    """The state of the wrapped scorer."""
+    return State(state.rows.inner, state.memory, state.sentence)
+
+
+def count_letters(tokens: Sequence[str], *, are_words: bool) -> Tensor:
+    """Return the number of letters of each token, and of spaces: one after each word, or as marked.  # (|V|,)
+
+    >>> count_letters(["▁very", "12", "a"], are_words=False).tolist()
+    [5, 0, 1]
+    """
+    counts = []
+    for token in tokens:
+        letters = sum(map(str.isalpha, token))
+        counts.append(letters + (are_words or SPACE_MARK in token) if letters else 0)
+    return torch.tensor(counts)
+
+
+def repetitions(text: str) -> int:
+    """Return how often in a row a text has the same characters, at least one letter among them; spaces are ignored.
+
+    >>> [repetitions(text) for text in ("ha ha ha !", "Hahaha", "very nice", "1000", "www")]
+    [3, 3, 1, 1, 3]
+    """
+    text = text.replace(" ", "").lower()
+    codes = np.array([ord(character) for character in text], np.int64)
+    is_letter = np.array([character.isalpha() for character in text], bool)
+    most = 1
+    for period in range(1, len(codes) // 2 + 1):
+        if period * (most + 1) > len(codes):
+            break  # there is no room for more copies
+        ends = np.flatnonzero(np.append(codes[period:] != codes[:-period], True))  # first inequality after each run
+        starts = np.append(0, ends[:-1] + 1)
+        for run in np.flatnonzero((ends - starts) // period + 1 > most):
+            if is_letter[starts[run] : starts[run] + period].any():
+                most = max(most, int(ends[run] - starts[run]) // period + 1)
+    return most
