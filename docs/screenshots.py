@@ -1,6 +1,7 @@
 """Take the screenshots of the web page of `dragoman serve` for the documentation.
 
-    .venv/bin/python docs/screenshots.py de-en=models/words kn3 kn5 lstm ladder=runs/ladder
+    .venv/bin/python docs/screenshots.py de-en kn-5=ladder/rungs/kn-5 lstm=ladder/rungs/lstm \\
+        kn-5-lstm=ladder/rungs/kn-5-lstm ladder
 
 The first model must be a translator with attention, and two of the others language models. The directory of a ladder
 gives the screenshot of its report. Needs Chromium (apt-get install chromium) and the dev extra.
@@ -136,8 +137,8 @@ def reduce_colors(data: bytes) -> bytes:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", help="as for dragoman serve")
-    parser.add_argument("--german", default="Ein kurzer Hirte spürt, Giraffen haben die Schweine gefüttert!")
-    parser.add_argument("--english", default="a short shepherd feels aunts have fed the hogs !")
+    parser.add_argument("--german", default="Ein Mann mit Sonnenbrille spielt auf der Straße Gitarre.")
+    parser.add_argument("--english", default="a man with sunglasses is playing the guitar on the street .")
     parser.add_argument("--only", nargs="*", help="names of screenshots")
     parser.add_argument("-o", "--output", type=Path, default=IMAGES)
     arguments = parser.parse_args()

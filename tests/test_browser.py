@@ -503,6 +503,37 @@ def test_light_and_dark_colours(open_page: Any) -> None:
     assert colors["light"] != colors["dark"]
 
 
+def contrast(first: str, second: str) -> float:
+    """Contrast of two colours such as `#23607f`, as WCAG 2 defines it."""
+    luminances = []
+    for colour in (first, second):
+        channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        luminances.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(luminances) + 0.05) / (min(luminances) + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_enough_contrast(open_page: Any, scheme: str) -> None:
+    page = open_page(color_scheme=scheme)
+    script = "name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()"
+    paper, raised, *texts = (
+        page.evaluate(script, f"--{name}") for name in ("paper", "raised", "ink", "soft", "accent", "problem")
+    )
+    assert min(contrast(text, ground) for text in texts for ground in (paper, raised)) >= 4.5
+    assert contrast(page.evaluate(script, "--on-accent"), texts[2]) >= 4.5
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_all_fields_have_labels(open_page: Any, view: str) -> None:
+    fragment, content = VIEWS[view]
+    page = open_page(fragment)
+    page.wait_for_selector(content)
+    is_named = "field => field.labels?.length || field.ariaLabel"
+    unnamed = f"fields => fields.filter(field => !({is_named})(field)).map(field => field.outerHTML)"
+    assert page.locator("input, select, textarea").evaluate_all(unnamed) == []
+
+
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 

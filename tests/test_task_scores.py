@@ -128,6 +128,7 @@ def test_unknown_metrics_are_rejected() -> None:
         (["the cat sat .", "a cat ran ."] * 50, ["die katze sass .", "eine katze lief ."] * 50, "sentences"),
         (["I am a man ."], None, "sentences"),
         (["彼は去ったと思います。"] * 3, None, "sentences"),  # a script without spaces: one "word" per sentence
+        (["彼 は 去っ た 。", "彼女 は 去っ た 。"] * 20, None, "sentences"),  # few short words, but not phones
         (["とうきょう", "おおさか"], ["Tokyo", "Osaka"], "words"),
         (["gesetzt", "fuhr ab", "lief", ""], ["setzen V PST", "abfahren V", "laufen V", ""], "words"),
         (REFERENCES, SOURCES, "phones"),

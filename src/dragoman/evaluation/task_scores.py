@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from dragoman.data.detokenize import looks_unsegmented
+from dragoman.data.detokenize import UNSPACED, looks_unsegmented
 from dragoman.data.scanner import split_words
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import SPECIALS
@@ -68,7 +68,8 @@ def target_kind(
     else:
         is_small = len(counts) <= MAX_SYMBOLS and counts.total() >= MIN_SYMBOL_COUNT * len(counts)
     length = sum(len(word) * count for word, count in counts.items()) / max(1, counts.total())
-    are_symbols = is_small and length <= MAX_SYMBOL_LENGTH
+    ideographic = sum(count for word, count in counts.items() if UNSPACED.search(word))  # short words, not symbols
+    are_symbols = is_small and length <= MAX_SYMBOL_LENGTH and ideographic * 2 < counts.total()
     if are_symbols and (sources is None or target_kind(sources) != TargetKind.SENTENCES):
         return TargetKind.PHONES
     return TargetKind.SENTENCES
@@ -141,11 +142,15 @@ class TaskScores(JsonResult):
         return ", ".join(map(str, self.headline))
 
     @property
+    def unit(self) -> str:
+        """What an entry is."""
+        return "sentence" if self.kind == TargetKind.SENTENCES else "word"
+
+    @property
     def entries_text(self) -> str:
         """What was counted, such as `1,000 words, 12 of them with several references: the closest counts`."""
-        unit = "sentences" if self.kind == TargetKind.SENTENCES else "words"
         several = f", {self.entries_with_variants:,} of them with several references: the closest counts"
-        return f"{self.entries:,} {unit}{several if self.entries_with_variants else ''}"
+        return f"{self.entries:,} {self.unit}s{several if self.entries_with_variants else ''}"
 
     def as_dict(self) -> dict[str, object]:
         return {

@@ -258,7 +258,9 @@ def _score_list(evaluations: Mapping[str, TranslatorEvaluation], search: SearchD
         last: list[TextRow] = []
     else:
         last = [metric_rows.pop(metric) for metric in SENTENCE_METRICS]
-        rows = [("words", task.entries, f"{task.entries_text}; {search}"), *metric_rows.values()]
+        several = f"{task.entries_with_variants:,} with several references, of which the closest counts; "
+        rows = [("words", task.entries, f"{several if task.entries_with_variants else ''}{search}")]
+        rows += metric_rows.values()
     rows += [*_perplexity_rows(evaluation), *last]
     if scores.empty or evaluation.unfinished:
         rows.append(("empty", scores.empty, f"translations without words; {evaluation.unfinished:,} were cut off"))
@@ -293,7 +295,7 @@ def _perplexity_rows(evaluation: TranslatorEvaluation) -> list[TextRow]:
         ("perplexity", evaluation.perplexity, f"of the references, per word or sentence end{floor}"),
         ("perplexity class", evaluation.perplexity_class, by_class),
         ("perplexity characters", f"{likelihood.perplexity_characters:.4f}", "per character"),
-        ("sentences per second", speed, f"{evaluation.seconds:,.1f} seconds"),
+        (f"{evaluation.task_scores.unit}s per second", speed, f"{evaluation.seconds:,.1f} seconds"),
     ]
 
 
