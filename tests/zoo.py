@@ -26,6 +26,7 @@ from dragoman.data.segmenters import WordSegmenter
 from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
+from dragoman.data.vocabulary import Vocab
 from dragoman.models.cache import CacheModel
 from dragoman.models.configs import TREE_ENCODERS
 from dragoman.models.language_model import LanguageModel
@@ -124,6 +125,15 @@ def _bucketed(buckets: str, models: list[LanguageModel]) -> Mixture:
     return Mixture(models, buckets=buckets, bucket_weights=rows)
 
 
+def _extended(text: Text, create: Callable[[Text], Any]) -> Any:
+    """A model trained without the last words of the vocabulary, which are added afterwards."""
+    lines, tokens = text.corpus.sentences_as_text(), text.corpus.vocab.tokens
+    smaller = Corpus.from_sentences(lines, Vocab(tokens[:-3], text.corpus.vocab.counts[:-3]))
+    extended = create(Text(smaller, text.classes)).extend_vocabulary(lines, min_count=1)
+    assert extended.vocab.tokens == tokens
+    return extended
+
+
 MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     **{
         f"{smoothing}, order {order}": partial(_ngram, smoothing=smoothing, order=order)
@@ -164,6 +174,9 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     "feed-forward, softmax by Brown classes": lambda text: _feedforward(
         text, order=3, hidden=(8,), softmax="brown", softmax_classes=3, tied=True
     ),
+    "feed-forward, extended vocabulary": lambda text: _extended(
+        text, partial(_feedforward, order=3, hidden=(8,), direct=True, softmax="frequency", softmax_classes=3)
+    ),
     "feed-forward without a hidden layer": lambda text: _feedforward(text, order=2, hidden=()),
     "log-linear, single words": lambda text: _loglinear(text, "words-2", weights="full", min_seen=5),
     "log-linear, conjunctions": lambda text: _loglinear(text, "4-gram", weights="seen", dropout=0.2),
@@ -172,6 +185,7 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     "recurrent, Elman": lambda text: _recurrent(text, cell="rnn"),
     "recurrent, LSTM without forget gate": lambda text: _recurrent(text, cell="lstm-without-forget-gate"),
     "recurrent, LSTM": lambda text: _recurrent(text, cell="lstm", softmax="brown", softmax_classes=3, tied=True),
+    "recurrent, LSTM, extended vocabulary": lambda text: _extended(text, partial(_recurrent, tied=True)),
     "recurrent, LSTM, carries": lambda text: _recurrent(text, cell="lstm", carries=True, layers=2),
     "recurrent, GRU, deep": lambda text: _recurrent(
         text, cell="gru", layers=3, residual=True, hidden=6, first_state="learned", dropout=0.2, variational=True
@@ -262,6 +276,14 @@ def _translator(text: Text, seed: int = 1, **settings: Any) -> Translator:
     return model
 
 
+def _extended_translator(text: Text, **settings: Any) -> Translator:
+    """A translator trained without the last target words, and without rare source words."""
+    lines, tokens = text.corpus.sentences_as_text(), text.corpus.vocab.tokens
+    smaller = Corpus.from_sentences(lines, Vocab(tokens[:-3], text.corpus.vocab.counts[:-3]))
+    model = _translator(Text(smaller, text.classes), **settings)
+    return model.extend_vocabulary([foreign(line) for line in lines], lines, min_count=1)
+
+
 def _shortlisted(text: Text, **settings: Any) -> ShortlistScorer:
     """Three words for each, and the four most frequent."""
     model, pairs = _translator(text, **settings), _pairs(text, trees=False)
@@ -285,6 +307,9 @@ TRANSLATORS: dict[str, Callable[[Text], Any]] = {
     ),
     "bidirectional, perceptron, lexicon": lambda text: _translator(
         text, encoder="bidirectional", attention="mlp", lexicon=True, lexicon_floor=0.05
+    ),
+    "bidirectional, perceptron, lexicon, extended vocabulary": lambda text: _extended_translator(
+        text, encoder="bidirectional", attention="mlp", lexicon=True, lexicon_floor=0.05, tied=True
     ),
     "bidirectional, perceptron, all priors": lambda text: _translator(
         text,

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from dragoman.cli.fine_tuning import FromOptions, ReplayTextOptions
 from dragoman.cli.messages import info, warn
-from dragoman.cli.option_groups import option
+from dragoman.cli.option_groups import GivenSettings, option
 from dragoman.cli.progress import format_perplexity, training_progress
-from dragoman.cli.training import LanguageModelOptions, TrainingData, report_model, suggest_next_commands
+from dragoman.cli.training import (
+    LanguageModelOptions,
+    TrainingData,
+    VocabOptions,
+    read_dev,
+    report_model,
+    suggest_next_commands,
+)
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from dragoman.core.settings import Settings
     from dragoman.data.corpus import Corpus, ParallelCorpus
+    from dragoman.data.vocabulary import Vocab
+    from dragoman.models.fine_tuning import N
     from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import FitResult, TrainingCallback
+    from dragoman.training.progress import Progress
+
+    Text = Corpus | ParallelCorpus
+    TrainingTexts = tuple[Text, Text | None, Text | None, Text | None]  # train, dev, replay, replay_dev
 
 CreateModel = Callable[[TrainingData], "NeuralLanguageModel"]
 
@@ -36,6 +52,45 @@ class GradientTrainingOptions(LanguageModelOptions):
             panel="Training",
         ),
     ] = None
+    start: FromOptions
+    replay: ReplayTextOptions
+
+    def load_base(self, model_class: type[N], settings: Settings, given: GivenSettings) -> N | None:
+        """Load the model of --from, if there is one, with new words of the text if requested."""
+        from dragoman.data.formats import field_for, read_lines
+        from dragoman.models.neural import EmbeddingLanguageModel
+
+        self.replay.check(given)
+        base = self.start.load(model_class, settings, given["model"])
+        if base is None:
+            return None
+        sizes = self.vocab if not self.start.extend_vocabulary else replace(self.vocab, min_count=1)
+        if sizes != VocabOptions() or self.unknown is not None or self.unknown_words is not None:
+            names = "--vocab, --min-count, --max-size, --replace-singletons, --unknown and --unknown-words"
+            raise DataError(f"--from uses the vocabulary of its model; remove {names}")
+        if not self.start.extend_vocabulary:
+            return base
+        if not isinstance(base, EmbeddingLanguageModel):
+            remedy = "train a new model, or leave it out"
+            raise DataError(f"--extend-vocabulary: the features of a {base.kind} model belong to its words; {remedy}")
+        if self.text == "-":
+            raise DataError(
+                "--extend-vocabulary reads the text twice, and standard input can be read once; give a file"
+            )
+        lines = read_lines(self.text, field_for(self.text, self.field, self.dev_text))
+        extended = self.start.extend_language_model(base, lines, self.vocab.min_count)
+        assert isinstance(extended, model_class)
+        return extended
+
+    def read_replay(self, vocab: Vocab) -> tuple[Corpus | None, Corpus | None]:
+        """Return the old text and the old dev text."""
+        from dragoman.data.formats import field_for
+
+        texts = (self.replay.replay, self.replay.replay_dev_text)
+        old, old_dev = (
+            None if text is None else read_dev(text, vocab, field_for(text, self.field, self.text)) for text in texts
+        )
+        return old, old_dev
 
 
 def check_training_output(output: Path, *, force: bool) -> None:
@@ -46,16 +101,30 @@ def check_training_output(output: Path, *, force: bool) -> None:
         check_output_directory(output, replace=force)
 
 
-def train_with_gradients(options: GradientTrainingOptions, create: CreateModel, training: TrainingConfig) -> None:
-    """Read the texts, train and report. An interrupted run is resumed; a finished one is not changed."""
+def train_with_gradients(
+    options: GradientTrainingOptions,
+    create: CreateModel,
+    training: TrainingConfig,
+    base: NeuralLanguageModel | None = None,
+) -> None:
+    """Read the texts, train and report. An interrupted run is resumed; a finished one is not changed.
+
+    A trained model `base` is trained further, otherwise `create` returns a new one.
+    """
     check_training_output(options.output, force=options.force)
     choices = _parse_choices(options.choose or ())
-    data = options.read()
+    data = options.read(base, options.start.from_model)
+    if base is not None:
+        create = lambda data: deepcopy(base)  # noqa: E731
+    replay, replay_dev = options.read_replay(data.corpus.vocab)
+    if choices and replay is not None:
+        raise DataError("--choose compares trainings by one text; leave out --replay")
     if choices:
         model = _train_candidates(options, create, training, choices, data)
     else:
         model = create(data)
-        result = fit_with_progress(model, data.corpus, data.dev, training, options.output, force=options.force)
+        texts = (data.corpus, data.dev, replay, replay_dev)
+        result = fit_with_progress(model, texts, training, options.output, force=options.force)
         if result.already_finished:
             suggest_next_commands(options)
             return
@@ -67,8 +136,7 @@ def train_with_gradients(options: GradientTrainingOptions, create: CreateModel, 
 
 def fit_with_progress(
     model: nn.Module,
-    data: Corpus | ParallelCorpus,
-    dev: Corpus | ParallelCorpus | None,
+    texts: TrainingTexts,
     training: TrainingConfig,
     output: Path,
     *,
@@ -78,20 +146,46 @@ def fit_with_progress(
     """Train a model, and report why training ended."""
     from dragoman.training.fit import fit
 
+    data, dev, old, old_dev = texts
     with training_progress(token_name) as callback:
-        result = fit(model, data, dev, training, output=output, force=force, callback=callback)
+        result = fit(
+            model,
+            data,
+            dev,
+            training,
+            output=output,
+            force=force,
+            callback=callback,
+            replay=old,
+            replay_dev=old_dev,
+        )
     progress = result.progress
     best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""
     end = f"{progress.update:,} updates ({result.stop_reason}){best}"
     if result.already_finished:
-        info(f"{output}: already finished, after {end}; a higher limit continues it, --force starts again")
+        remedy = f"run again with {_longer_limit(progress, training)} to continue, or with --force to start again"
+        info(f"{output}: already finished, after {end}; {remedy}")
         return result
     info(f"finished after {end}")
+    if progress.best_dev_loss is not None and not progress.best_update:
+        warn("no update improved the dev loss, so the model is as it was; lower --learning-rate, or give more text")
     if progress.best_dev_loss is not None and progress.best_update == progress.update:
         info("the dev loss was still improving; train longer with --minutes or --max-epochs")
     if training.average and not progress.averaged_steps:
         warn("training ended before parameters were averaged; set --max-epochs, or raise --average")
     return result
+
+
+def _longer_limit(progress: Progress, training: TrainingConfig) -> str:
+    """Return an option that lets a finished training run continue: twice the limit that ended it."""
+    reason = progress.stop_reason
+    if reason.endswith("without improvement"):
+        return f"--patience {2 * training.patience}"
+    if "minute" in reason and training.minutes is not None:
+        return f"--minutes {2 * training.minutes:g}"
+    if "update" in reason and training.max_updates is not None:
+        return f"--max-updates {2 * training.max_updates}"
+    return f"--max-epochs {2 * training.max_epochs}"
 
 
 def _train_candidates(

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.gradient_training import GradientTrainingOptions, train_with_gradients
 from dragoman.cli.messages import info, suggest_command
-from dragoman.cli.option_groups import option, with_option_groups
+from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
 from dragoman.cli.training import TrainingData
 from dragoman.core.errors import DataError
 from dragoman.models.loglinear.config import LogLinearConfig
-from dragoman.training.config import LOG_LINEAR, TrainingConfig
+from dragoman.training.config import LOG_LINEAR, TrainingConfig, for_fine_tuning
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
-    from dragoman.models.loglinear.model import LogLinearModel
 
 DEFAULT_CLASSES = 100
 HELP = """Train a log-linear (maximum entropy) model.
@@ -30,6 +29,7 @@ If training is interrupted, run the same command again to resume it.
 Example:
   dragoman train log-linear --text train.txt --dev-text dev.txt -o maxent
   dragoman train log-linear --text train.txt --dev-text dev.txt -o more --features 5-gram,word1+word3,suffix1,bag
+  dragoman train log-linear --from maxent --text new.txt --dev-text new-dev.txt -o maxent-new
   dragoman explain maxent "farmers eat"
 
 \b
@@ -50,6 +50,7 @@ environment variable DRAGOMAN_FEATURES to features.py.
 @with_option_groups
 def train_loglinear(
     options: GradientTrainingOptions,
+    given: GivenSettings,
     model_config: LogLinearConfig,
     classes: Annotated[
         str | None,
@@ -66,6 +67,7 @@ def train_loglinear(
     training_config: TrainingConfig = LOG_LINEAR,
 ) -> None:
     from dragoman.models.loglinear import features
+    from dragoman.models.loglinear.model import LogLinearModel
 
     features.load_environment_features()
     if features_from is not None:
@@ -76,16 +78,20 @@ def train_loglinear(
         remedy = "add such a feature to --features, for example class1, or remove --classes"
         raise DataError(f"--classes {classes}: no feature uses classes; {remedy}")
 
-    def create(data: TrainingData) -> LogLinearModel:
-        from dragoman.models.loglinear.model import LogLinearModel
+    base = options.load_base(LogLinearModel, model_config, given)
+    if base is not None:
+        if classes is not None:
+            raise DataError("--from has word classes already, if it needs them; remove --classes")
+        training_config = for_fine_tuning(training_config, given["training"])
 
+    def create(data: TrainingData) -> LogLinearModel:
         word_classes = _word_classes(classes, data.corpus) if has_classes else None
         created = LogLinearModel.create(data.corpus, model_config, unknown=data.unknown, classes=word_classes)
         for note in created.notes:
             info(note)
         return created
 
-    train_with_gradients(options, create, training_config)
+    train_with_gradients(options, create, training_config, base)
     if features_from is not None:
         info(f"to use this model, set the file of its features: export DRAGOMAN_FEATURES={features_from}")
     suggest_command("explain", options.output, "the")

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.gradient_training import GradientTrainingOptions, train_with_gradients
 from dragoman.cli.messages import info
-from dragoman.cli.option_groups import option, with_option_groups
+from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
 from dragoman.cli.training import TrainingData
+from dragoman.core.errors import DataError
 from dragoman.models.configs import FeedForwardConfig, RecurrentConfig
-from dragoman.training.config import FEED_FORWARD, RECURRENT, TrainingConfig
+from dragoman.training.config import FEED_FORWARD, RECURRENT, TrainingConfig, for_fine_tuning
 
 if TYPE_CHECKING:
     from dragoman.models.configs import NetworkConfig
@@ -24,6 +25,7 @@ InitialVectors = Annotated[
 @with_option_groups
 def train_feedforward(
     options: GradientTrainingOptions,
+    given: GivenSettings,
     model_config: FeedForwardConfig,
     word_vectors: InitialVectors = None,
     training_config: TrainingConfig = FEED_FORWARD,
@@ -38,15 +40,17 @@ def train_feedforward(
     \b
     Example:
       dragoman train feed-forward --text train.txt --dev-text dev.txt --order 5 -o ff5
+      dragoman train feed-forward --from ff5 --text new.txt --dev-text new-dev.txt -o ff5-new
     """
     from dragoman.models.feedforward import FeedForwardModel
 
-    _train(FeedForwardModel, options, model_config, training_config, word_vectors)
+    _train(FeedForwardModel, options, given, model_config, training_config, word_vectors)
 
 
 @with_option_groups
 def train_recurrent(
     options: GradientTrainingOptions,
+    given: GivenSettings,
     model_config: RecurrentConfig,
     word_vectors: InitialVectors = None,
     training_config: TrainingConfig = RECURRENT,
@@ -61,15 +65,17 @@ def train_recurrent(
     \b
     Example:
       dragoman train recurrent --text train.txt --dev-text dev.txt --hidden 400 --dropout 0.3 -o lstm
+      dragoman train recurrent --from lstm --text new.txt --dev-text new-dev.txt --replay train.txt -o lstm-new
     """
     from dragoman.models.recurrent import RecurrentModel
 
-    _train(RecurrentModel, options, model_config, training_config, word_vectors)
+    _train(RecurrentModel, options, given, model_config, training_config, word_vectors)
 
 
 def _train(
     network: type[EmbeddingLanguageModel],
     options: GradientTrainingOptions,
+    given: GivenSettings,
     model_config: NetworkConfig,
     training_config: TrainingConfig,
     word_vectors: str | None,
@@ -85,4 +91,9 @@ def _train(
             data.corpus, model_config, unknown=data.unknown, seed=training_config.seed, vectors=vectors
         )
 
-    train_with_gradients(options, create, training_config)
+    base = options.load_base(network, model_config, given)
+    if base is not None:
+        if word_vectors is not None:
+            raise DataError("--from has word vectors already; remove --word-vectors")
+        training_config = for_fine_tuning(training_config, given["training"])
+    train_with_gradients(options, create, training_config, base)

@@ -8,13 +8,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
+from dragoman.cli.fine_tuning import FromOptions, ReplayPairOptions
 from dragoman.cli.gradient_training import check_training_output, fit_with_progress
 from dragoman.cli.messages import info, status, suggest_command, warn, warn_if_mostly_unknown
 from dragoman.cli.option_groups import GivenSettings, OptionGroup, option, with_option_groups
 from dragoman.cli.options import NO_PAIR_FILE, Force, Output, PairFileOptions, Src, SrcField, Tgt, TgtField
 from dragoman.core.errors import DataError
 from dragoman.models.configs import TranslatorConfig, size_preset, with_size_preset
-from dragoman.training.config import TRANSLATOR, TrainingConfig
+from dragoman.training.config import TRANSLATOR, TrainingConfig, for_fine_tuning
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import ParallelCorpus
@@ -97,6 +98,13 @@ class TokenizerOptions(OptionGroup):
         option("--vocab DIR", "Use the tokenizers of this translator, so that the two can be an ensemble."),
     ] = None
 
+    def check_unused(self, start: FromOptions) -> None:
+        """Raise an error if options are given that have no effect on a translator that is trained further."""
+        unused = replace(self, min_count=None) if start.extend_vocabulary else self
+        if unused != TokenizerOptions():
+            names = "--units, --tgt-units, --src-format, --min-count, --max-size and --vocab"
+            raise DataError(f"--from uses the tokenizers of its translator; remove {names}")
+
     def encode(self, lines: LinePairs) -> tuple[ParallelCorpus, Tokenizer, Tokenizer]:
         """Return the encoded texts with the source and target tokenizer: trained on them, or of another translator."""
         from dragoman.data.corpus import ParallelCorpus
@@ -126,6 +134,8 @@ def train_translator(
     texts: TextOptions,
     output: Output,
     tokenizers: TokenizerOptions,
+    start: FromOptions,
+    replay: ReplayPairOptions,
     given: GivenSettings,
     model_config: TranslatorConfig,
     training_config: TrainingConfig = TRANSLATOR,
@@ -143,13 +153,16 @@ def train_translator(
       dragoman train translator --src train.de --tgt train.en --dev-src dev.de --dev-tgt dev.en -o de-en --minutes 20
       dragoman train translator --pairs memory.tmx --src-lang de --tgt-lang en -o de-en
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
+      dragoman train translator --from de-en --src new.de --tgt new.en --dev-src new-dev.de --dev-tgt new-dev.en -o new
     """
     from dragoman.data.segmenters import token_name
+    from dragoman.models.translator import Translator
     from dragoman.models.translator_training import (
         add_alignments,
         check_translator_data,
         create_translator,
         describe_data,
+        encode_pairs,
         model_directories,
     )
 
@@ -157,21 +170,32 @@ def train_translator(
     check_training_output(output, force=force)
     with status("reading"):
         lines, dev_lines = texts.read()
-        check_translator_data(lines, model_config, given["model"])
-        pairs, source, target = tokenizers.encode(lines)
-        model_config, training_config = with_size_preset(len(pairs), model_config, training_config, given)
-        pairs, translator = create_translator(pairs, source, target, model_config, training_config.seed)
+        base = start.load(Translator, model_config, given["model"])
+        check_translator_data(lines, base.settings if base else model_config, given["model"])
+        model_config, training_config = with_size_preset(len(lines.source), model_config, training_config, given)
+        if base is None:
+            pairs, source, target = tokenizers.encode(lines)
+            pairs, translator = create_translator(pairs, source, target, model_config, training_config.seed)
+        else:
+            tokenizers.check_unused(start)
+            translator = start.extend_translator(base, lines, tokenizers.min_count)
+            pairs = lines.encode(translator.source, translator.target)
+            training_config = for_fine_tuning(training_config, given["training"])
+        old_lines, old_dev_lines = replay.read(given, texts.src_field, texts.tgt_field)
+        old, old_dev = (None if text is None else encode_pairs(text, translator) for text in (old_lines, old_dev_lines))
     dev = None if dev_lines is None else _encode_dev(texts, lines, dev_lines, translator)
-    units_were_chosen = tokenizers.units == "auto" and tokenizers.vocab_from is None
+    units_were_chosen = tokenizers.units == "auto" and tokenizers.vocab_from is None and base is None
     for message in describe_data(translator, pairs, units_were_chosen=units_were_chosen):
         info(message)
     with status("aligning the training pairs"):
         pairs = add_alignments(pairs, translator, lines, texts.alignments)
+        old = old if old is None or old_lines is None else add_alignments(old, translator, old_lines, None)
+    data = (pairs, dev, old, old_dev)
     name = token_name(translator.target.segmenter)
-    result = fit_with_progress(translator, pairs, dev, training_config, output, force=force, token_name=name)
+    result = fit_with_progress(translator, data, training_config, output, force=force, token_name=name)
     trained = model_directories(output, translator)
     if dev_lines is not None:
-        _report_dev_scores(trained, dev_lines, skip_scored=result.already_finished)
+        _report_dev_scores(trained, dev_lines, old_dev_lines, base, skip_scored=result.already_finished)
     info(f"{output}: {perf_counter() - start_time:,.1f} seconds in total")
     model_directory = next(iter(trained))
     suggest_command("translate", model_directory)
@@ -182,23 +206,38 @@ def _encode_dev(
     texts: TextOptions, lines: LinePairs, dev_lines: LinePairs, translator: Translator | TwoWayTranslator
 ) -> ParallelCorpus:
     """Encode the dev text, with warnings about unknown words and exchanged languages."""
-    from dragoman.data.corpus import BidirectionalCorpus
-    from dragoman.models.translator_training import looks_swapped
+    from dragoman.models.translator_training import encode_pairs, looks_swapped
 
-    dev = dev_lines.encode(translator.source, translator.target)
+    dev = encode_pairs(dev_lines, translator)
     warn_if_mostly_unknown(dev.source, dev_lines.name)
     warn_if_mostly_unknown(dev.target, f"{texts.dev_tgt or texts.dev_pairs}")
     if looks_swapped(lines, dev_lines):
         warn(f"{dev_lines.name}: has the words of the target language; are --dev-src and --dev-tgt swapped?")
-    return BidirectionalCorpus(dev.source, dev.target) if translator.settings.symmetry else dev
+    return dev
 
 
-def _report_dev_scores(trained: dict[Path, Translator], dev: LinePairs, *, skip_scored: bool) -> None:
-    """Print scores of the dev text for a translator, or for two of opposite directions, by their directories."""
+def _report_dev_scores(
+    trained: dict[Path, Translator],
+    dev: LinePairs,
+    old_dev: LinePairs | None,
+    base: Translator | None,
+    *,
+    skip_scored: bool,
+) -> None:
+    """Print scores of the dev texts for a translator, or for two of opposite directions, by their directories.
+
+    For a translator that was trained further, those of the translator `base` before are printed too.
+    """
     from dragoman.io.model_card import has_scores
-    from dragoman.models.translator_training import score_on_dev
+    from dragoman.models.translator_training import score_on_dev, score_text
 
     for (path, model), lines in zip(trained.items(), (dev, dev.reversed), strict=False):
-        if not (skip_scored and has_scores(path)):
-            with status("translating the dev text"):
-                info(score_on_dev(path, model, lines))
+        if skip_scored and has_scores(path):
+            continue
+        texts = {"dev": lines} if old_dev is None else {"dev": lines, "old dev": old_dev}
+        with status("translating the dev text"):
+            if base is not None:
+                for name, text in texts.items():
+                    info(f"before training: {score_text(base, name, text).text}")
+            for line in score_on_dev(path, model, texts):
+                info(line)

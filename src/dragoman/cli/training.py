@@ -94,21 +94,22 @@ class LanguageModelOptions(OptionGroup):
     ] = None
     force: Force = False
 
-    def read(self) -> TrainingData:
-        """Read the texts."""
+    def read(self, base: Model | None = None, base_name: Path | None = None) -> TrainingData:
+        """Read the texts. A trained model `base` that is trained further has the vocabulary."""
         from dragoman.data.formats import display_name, field_for
 
         start_time = perf_counter()
         with status("reading"):
-            vocab_model = self.vocab.load_model()
-            corpus = self.vocab.read(self.text, field_for(self.text, self.field, self.dev_text), vocab_model)
+            vocab_model = self.vocab.load_model() if base is None else base
+            vocab_options = self.vocab if base is None else VocabOptions()
+            corpus = vocab_options.read(self.text, field_for(self.text, self.field, self.dev_text), vocab_model)
             dev = None
             if self.dev_text is not None:
                 dev = read_dev(self.dev_text, corpus.vocab, field_for(self.dev_text, self.field, self.text))
             data = TrainingData(corpus, self._unknown_word_model(corpus, vocab_model), dev, start_time)
-        if self.vocab.vocab_from is not None:
+        if (vocab_name := self.vocab.vocab_from or base_name) is not None:
             counts = f"{len(corpus.unknown_positions):,} of {corpus.num_words:,} words"
-            place = f"the vocabulary of {self.vocab.vocab_from}"
+            place = f"the vocabulary of {vocab_name}"
             info(f"{display_name(self.text)}: {counts} are not in {place} and became <unk>")
             warn_if_mostly_unknown(corpus, display_name(self.text))
         return data

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -153,6 +154,16 @@ class SubwordSegmenter(Segmenter):
         names = [self._processor.id_to_piece(index) for index in range(1, self.size)]  # 0 is the unknown piece
         return list(dict.fromkeys(_split_specials(names)))
 
+    def scores(self) -> dict[str, float]:
+        """Return the score of each piece: log-probabilities (unigram), or ranks of merges as negative numbers (BPE)."""
+        processor = self._processor
+        return {processor.id_to_piece(index): processor.get_score(index) for index in range(1, self.size)}
+
+    def with_pieces(self, scores: Mapping[str, float]) -> SubwordSegmenter:
+        """Return a segmenter with these pieces in addition."""
+        entries = (_sentencepiece_entry(piece, score) for piece, score in scores.items())
+        return SubwordSegmenter(f"{self.kind}:{self.size + len(scores)}", self.model + b"".join(entries))
+
     def validate(self) -> None:
         """Load the model, and raise an error if it is damaged."""
         _ = self._processor
@@ -214,6 +225,28 @@ def _split_specials(pieces: list[str]) -> list[str]:
     if not any(special in pieces for special in SPECIALS):
         return pieces
     return [part for piece in pieces for part in (piece if piece in SPECIALS else (piece,))]
+
+
+def _sentencepiece_entry(piece: str, score: float) -> bytes:
+    """Return a piece as part of a SentencePiece model file: an element of field 1, appended to the file's bytes.
+
+    A protocol buffer message is extended by the bytes of further elements of a repeated field.
+
+    >>> _sentencepiece_entry("ab", -1.0).hex()
+    '0a090a02616215000080bf'
+    """
+    text = piece.encode()
+    entry = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
+    return b"\x0a" + _varint(len(entry)) + entry
+
+
+def _varint(number: int) -> bytes:
+    """Return a number in groups of seven bits, as protocol buffers write it."""
+    groups = []
+    while number > 127:
+        groups.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*groups, number])
 
 
 # -- creating segmenters -----------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def load(path: str | Path) -> Any:
     arrays_file = directory / storage.ARRAYS_FILE
     arrays = storage.map_arrays(arrays_file) if arrays_file.exists() or kind == "ngram" else {}
     try:
-        unknown = _load_unknown_model(config.pop("unknown"), vocab, members)
+        unknown = load_unknown_model(config.pop("unknown"), vocab, members)
         module, _, name = MODEL_CLASSES[kind].partition(":")
         model_class: type[Model] = getattr(import_module(module), name)
         return model_class.from_saved(SavedModel(directory, config, vocab, unknown, arrays, members))
@@ -154,7 +154,8 @@ def _check_kind(kind: object, directory: Path) -> str:
     return kind
 
 
-def _load_unknown_model(config: Config, vocab: Vocab, members: Mapping[str, LanguageModel]) -> UnknownWordModel:
+def load_unknown_model(config: Config, vocab: Vocab, members: Mapping[str, object]) -> UnknownWordModel:
+    """Return the unknown-word model of a vocabulary by its entries of config.yaml and the models inside it."""
     match config["kind"]:
         case "none":
             return ClosedVocabulary(vocab.num_known)
@@ -163,6 +164,8 @@ def _load_unknown_model(config: Config, vocab: Vocab, members: Mapping[str, Lang
         case "characters":
             from dragoman.ngram.spelling import SPELLING_DIR, SpellingModel
 
-            return SpellingModel.from_character_model(vocab, members[SPELLING_DIR])
+            characters = members[SPELLING_DIR]
+            assert isinstance(characters, LanguageModel)
+            return SpellingModel.from_character_model(vocab, characters)
         case kind:
             raise ValueError(f"unknown-word model {kind!r}")

@@ -19,12 +19,16 @@ from dragoman.core.settings import Settings, validate
 from dragoman.core.types import Arrays
 from dragoman.data.brown import brown_clusters
 from dragoman.data.corpus import Corpus
+from dragoman.data.segmenters import WordSegmenter
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import Vocab
+from dragoman.data.vocabulary_extension import extend_tokenizer
 from dragoman.data.word_vectors import WordVectors, vectors_for
 from dragoman.io.storage import ARRAYS_FILE, CONFIG_FILE, VOCAB_FILE
 from dragoman.models.base import Config, Model, SavedModel
 from dragoman.models.configs import NetworkConfig
+from dragoman.models.extension import check_lines, extend_output, extend_unknown_words
 from dragoman.models.language_model import LanguageModel
 from dragoman.nn.layers import PRECISIONS, empty_embedding, empty_linear, log_unigram, reset_linear, uniform_
 from dragoman.nn.output import ClassFactoredSoftmax, FullSoftmax, OutputLayer, WordClasses, frequency_classes
@@ -127,6 +131,10 @@ class NeuralModel(nn.Module, Model):
     def file_names(self) -> Sequence[str]:
         """Return the names of the files in the model's directory."""
         return [CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE, *self.files()]
+
+    @abstractmethod
+    def with_settings(self, settings: Settings) -> Self:
+        """Return a copy with other settings that need no other parameters, such as dropout."""
 
     def load_arrays(self, arrays: Arrays, source: str) -> Self:
         """Copy values into the parameters and buffers, and set evaluation mode."""
@@ -290,6 +298,27 @@ class EmbeddingLanguageModel(NeuralLanguageModel):
         """Return log p of one word per row.  # x: (rows, inputs), words: (rows,) -> (rows,)"""
         targets = torch.from_numpy(words).long().to(x.device)
         return self.output.target_log_probs(x, targets, label_smoothing, self.tied_weight)
+
+    def with_settings(self, settings: Settings) -> Self:
+        """Return a copy with other settings that need no other parameters, such as dropout."""
+        assert isinstance(settings, NetworkConfig)
+        model = type(self)(self.vocab, self.unknown, settings, self.classes, self.training_metadata)
+        return model.load_arrays(self.arrays(), "the model")
+
+    def extend_vocabulary(self, lines: Sequence[str], *, min_count: int | None = None) -> Self:
+        """Return a model that also knows the words of a text. Sentences without new words keep their probabilities.
+
+        Args:
+            lines: The new text.
+            min_count: Words with a lower count in it are not added. Default: 2.
+        """
+        check_lines(lines)
+        tokenizer, new = extend_tokenizer(Tokenizer(WordSegmenter(), self.vocab), lines, min_count=min_count)
+        arrays = extend_output(self.arrays(), new, tied=self.settings.tied)
+        classes = None if self.classes is None else WordClasses.from_numbers(arrays[CLASSES])
+        unknown = extend_unknown_words(self.unknown, tokenizer.vocab)
+        model = type(self)(tokenizer.vocab, unknown, self.settings, classes, self.training_metadata)
+        return model.load_arrays(arrays, "the model")
 
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
-from dragoman.core.settings import validate
+from dragoman.core.settings import Settings, validate
 from dragoman.core.types import Arrays
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus, ParallelCorpus
@@ -23,11 +23,19 @@ from dragoman.data.segmenters import WordSegmenter
 from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
+from dragoman.data.vocabulary_extension import extend_tokenizer
 from dragoman.io.storage import LEXICON_FILE, SOURCE_PREFIX, SOURCE_VOCAB_FILE, TARGET_PREFIX
 from dragoman.models import translator_parts as parts
 from dragoman.models.base import Config, SavedModel
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
-from dragoman.models.neural import NeuralModel, create_output, saved_classes, saved_settings, softmax_classes
+from dragoman.models.extension import (
+    check_lines,
+    extend_input,
+    extend_lexicon_source,
+    extend_output,
+    extend_unknown_words,
+)
+from dragoman.models.neural import CLASSES, NeuralModel, create_output, saved_classes, saved_settings, softmax_classes
 from dragoman.models.translation import BaseTranslator
 from dragoman.nn.attention import Memory, RowLayout, reinforce
 from dragoman.nn.attention_priors import PositionPrior
@@ -167,6 +175,41 @@ class Translator(NeuralModel, BaseTranslator):
                 ratio = pairs.target.sizes.sum() / pairs.source.sizes.sum()
                 torch.nn.init.constant_(attention_prior.log_ratio, math.log(ratio))
         return model.eval()
+
+    def with_settings(self, settings: Settings) -> Self:
+        """Return a copy with other settings that need no other parameters, such as dropout."""
+        assert isinstance(settings, TranslatorConfig)
+        return self._rebuilt(self.source, self.target, settings, self.arrays())
+
+    def extend_vocabulary(self, source: Sequence[str], target: Sequence[str], *, min_count: int | None = None) -> Self:
+        """Return a translator whose vocabularies also have what new texts have.
+
+        Words and characters become new tokens. Subwords get new pieces for words that the old ones cannot write or
+        split badly. Pairs without new tokens keep their probabilities.
+
+        Args:
+            source: The new source text.
+            target: The new target text.
+            min_count: Words with a lower count are not added. Default: 2.
+        """
+        check_lines(source)
+        check_lines(target)
+        source_tokenizer, new_source = extend_tokenizer(self.source, source, min_count=min_count)
+        target_tokenizer, new_target = extend_tokenizer(self.target, target, min_count=min_count)
+        arrays = extend_input(self.arrays(), "source_embedding.weight", new_source)
+        arrays = extend_lexicon_source(extend_output(arrays, new_target, tied=self.settings.tied), new_source)
+        return self._rebuilt(source_tokenizer, target_tokenizer, self.settings, arrays)
+
+    def _rebuilt(self, source: Tokenizer, target: Tokenizer, settings: TranslatorConfig, arrays: Arrays) -> Self:
+        """Return a translator of the same kind with these parameters."""
+        classes = None if self.classes is None else WordClasses.from_numbers(arrays[CLASSES])
+        sizes = len(source.vocab), len(target.vocab)
+        lexicon = None if self.lexicon is None else parts.saved_lexicon(arrays, *sizes)
+        unknown = extend_unknown_words(self.unknown, target.vocab)
+        model = type(self)(
+            source, target, unknown, settings, self.length_prior, classes, lexicon, self.training_metadata
+        )
+        return model.load_arrays(arrays, "the model")
 
     def reset_parameters(self, generator: Generator) -> None:
         """Draw initial parameters."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from dragoman.align.aligner import Aligner
 from dragoman.core.errors import DataError
@@ -120,11 +121,34 @@ def task_scores(model: Translator, texts: Sequence[str], lines: LinePairs) -> Ta
     return score_task(texts, lines.target, lines.source, model.target, tokenised=model.target.tokenised)
 
 
-def score_on_dev(path: Path, model: Translator, dev: LinePairs) -> str:
-    """Translate the dev text, write scores and examples to the model directory, and return a line about the scores."""
-    scores = task_scores(model, [translation.text for translation in model.translate(dev.source)], dev)
-    perplexity = model.likelihood(dev.source, dev.target).perplexity
-    card_scores = [CardScore("dev", result.name, result.value, result.description) for result in scores.results]
-    model.write_card(path, [*card_scores, CardScore("dev", "perplexity per word", perplexity)])
-    write_examples(path, choose_examples(dev.source))
-    return f"{path}: dev text: {scores.headline_text}, perplexity {perplexity:,.2f} per word"
+def encode_pairs(lines: LinePairs, model: Translator | TwoWayTranslator) -> ParallelCorpus:
+    """Return a text as data of a translator, or of two of opposite directions."""
+    pairs = lines.encode(model.source, model.target)
+    return BidirectionalCorpus(pairs.source, pairs.target) if model.settings.symmetry else pairs
+
+
+class DevScores(NamedTuple):
+    """Scores of a dev text."""
+
+    card_scores: list[CardScore]
+    text: str  # a line about them
+
+
+def score_on_dev(path: Path, model: Translator, texts: Mapping[str, LinePairs]) -> list[str]:
+    """Translate dev texts, given by their names, and return lines about the scores.
+
+    Scores of all texts and examples of the first are written to the model directory.
+    """
+    scores = [score_text(model, name, lines) for name, lines in texts.items()]
+    model.write_card(path, [card_score for score in scores for card_score in score.card_scores])
+    write_examples(path, choose_examples(next(iter(texts.values())).source))
+    return [f"{path}: {score.text}" for score in scores]
+
+
+def score_text(model: Translator, name: str, lines: LinePairs) -> DevScores:
+    """Translate a text and return its scores."""
+    scores = task_scores(model, [translation.text for translation in model.translate(lines.source)], lines)
+    perplexity = model.likelihood(lines.source, lines.target).perplexity
+    card_scores = [CardScore(name, result.name, result.value, result.description) for result in scores.results]
+    line = f"{name} text: {scores.headline_text}, perplexity {perplexity:,.2f} per word"
+    return DevScores([*card_scores, CardScore(name, "perplexity per word", perplexity)], line)

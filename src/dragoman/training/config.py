@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from pydantic import Field
@@ -77,6 +78,24 @@ class TrainingConfig(Settings):
     """Updates between lines of metrics.jsonl. Every evaluation writes a line as well."""
     save_every: int = Field(default=1000, ge=1)
     """Updates between checkpoints. Every evaluation writes a checkpoint as well."""
+
+
+FINE_TUNING_FACTOR = 0.25  # of learning rate and warm-up, for a model that was trained before
+
+
+def for_fine_tuning(config: TrainingConfig, given: Collection[str]) -> TrainingConfig:
+    """Return the settings for a model that was trained before: a quarter of learning rate and warm-up.
+
+    >>> config = for_fine_tuning(TrainingConfig(learning_rate=0.002, warmup=200), ["warmup"])
+    >>> config.learning_rate, config.warmup
+    (0.0005, 200)
+    """
+    rates = {
+        "learning_rate": config.learning_rate * FINE_TUNING_FACTOR,
+        "warmup": int(config.warmup * FINE_TUNING_FACTOR),
+    }
+    changed = {name: value for name, value in rates.items() if name not in given}
+    return validate(config, changed, "settings")
 
 
 FEED_FORWARD = TrainingConfig(

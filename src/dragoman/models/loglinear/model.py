@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
-from dragoman.core.settings import validate
+from dragoman.core.settings import Settings, validate
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import offsets_of
@@ -104,6 +104,20 @@ class LogLinearModel(NeuralLanguageModel):
         with torch.no_grad():
             model.bias.copy_(log_unigram(corpus, model.bias.dtype))
         return model.eval()
+
+    def with_settings(self, settings: Settings) -> Self:
+        """Return a copy with other settings that need no other parameters, such as dropout."""
+        assert isinstance(settings, LogLinearConfig)
+        model = type(self)(
+            self.vocab,
+            self.unknown,
+            settings,
+            self.extractor,
+            self.layout,
+            windows=len(self.windows),
+            training_metadata=self.training_metadata,
+        )
+        return model.load_arrays(self.arrays(), "the model")
 
     def regularized_parameters(self) -> dict[str, nn.Parameter]:
         """Return the weights of features, without the bias."""

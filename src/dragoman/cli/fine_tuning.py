@@ -1,0 +1,133 @@
+"""Options of training that starts from a trained model, and of old text that is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from dragoman.cli.messages import info
+from dragoman.cli.option_groups import GivenSettings, OptionGroup, option
+from dragoman.core.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.core.settings import Settings
+    from dragoman.data.tokenizer import LinePairs
+    from dragoman.models.fine_tuning import N
+    from dragoman.models.neural import EmbeddingLanguageModel
+    from dragoman.models.translator import Translator
+
+
+@dataclass(frozen=True)
+class FromOptions(OptionGroup):
+    """A trained model to start from."""
+
+    panel = "Fine-tuning"
+
+    from_model: Annotated[
+        Path | None,
+        option(
+            "--from DIR",
+            "Start from the parameters of this model, with its vocabulary and architecture. Learning rate and warm-up "
+            "are a quarter of the usual ones unless they are given.",
+        ),
+    ] = None
+    extend_vocabulary: Annotated[
+        bool,
+        option(
+            "--extend-vocabulary",
+            "Add the words or characters of the new text that the model of --from lacks; to subwords, pieces for what "
+            "it cannot write or splits badly.",
+        ),
+    ] = False
+
+    def load(self, model_class: type[N], settings: Settings, given: Collection[str]) -> N | None:
+        """Load the model of --from, if there is one. `given` are the names of the settings that replace its own."""
+        from dragoman.models.fine_tuning import load_for_training
+
+        if self.from_model is not None:
+            return load_for_training(self.from_model, model_class, settings, given)
+        if self.extend_vocabulary:
+            raise DataError("--extend-vocabulary extends the vocabulary of a trained model; name it with --from DIR")
+        return None
+
+    def extend_translator(self, model: Translator, lines: LinePairs, min_count: int | None) -> Translator:
+        """Add new tokens of the texts to a translator, if requested."""
+        if not self.extend_vocabulary:
+            return model
+        extended = model.extend_vocabulary(lines.source, lines.target, min_count=min_count)
+        sizes = len(extended.source_vocab) - len(model.source_vocab), len(extended.vocab) - len(model.vocab)
+        info("vocabularies extended by {:,} and {:,} tokens".format(*sizes))
+        return extended
+
+    def extend_language_model(
+        self, model: EmbeddingLanguageModel, lines: list[str], min_count: int
+    ) -> EmbeddingLanguageModel:
+        """Add new words of the text to a language model, if requested."""
+        if not self.extend_vocabulary:
+            return model
+        extended = model.extend_vocabulary(lines, min_count=min_count)
+        info(f"vocabulary extended by {len(extended.vocab) - len(model.vocab):,} words")
+        return extended
+
+
+@dataclass(frozen=True)
+class ReplayTextOptions(OptionGroup):
+    """Old text of a language model."""
+
+    panel = "Fine-tuning"
+
+    replay: Annotated[
+        str | None,
+        option("--replay FILE", "Old text, against forgetting: a sample of it is --replay-share of every epoch."),
+    ] = None
+    replay_dev_text: Annotated[
+        str | None,
+        option("--replay-dev-text FILE", "Old held-out text: its perplexity is shown beside that of --dev-text."),
+    ] = None
+
+    def check(self, given: GivenSettings) -> None:
+        check_replay_share(self.replay is not None, given, "--replay FILE")
+
+
+@dataclass(frozen=True)
+class ReplayPairOptions(OptionGroup):
+    """Old sentence pairs of a translator."""
+
+    panel = "Fine-tuning"
+
+    replay_src: Annotated[
+        str | None,
+        option(
+            "--replay-src FILE",
+            "Old source text, against forgetting: a sample of the old pairs is --replay-share of every epoch.",
+        ),
+    ] = None
+    replay_tgt: Annotated[str | None, option("--replay-tgt FILE", "Translation of --replay-src.")] = None
+    replay_dev_src: Annotated[
+        str | None,
+        option("--replay-dev-src FILE", "Old held-out source text: its scores are shown beside those of --dev-src."),
+    ] = None
+    replay_dev_tgt: Annotated[str | None, option("--replay-dev-tgt FILE", "Translation of --replay-dev-src.")] = None
+
+    def read(
+        self, given: GivenSettings, src_field: str | None, tgt_field: str | None
+    ) -> tuple[LinePairs | None, LinePairs | None]:
+        """Return the old training pairs and the old dev pairs."""
+        from dragoman.data.tokenizer import read_pairs
+
+        check_replay_share(self.replay_src is not None, given, "--replay-src and --replay-tgt")
+        texts: list[LinePairs | None] = []
+        files = {"replay": (self.replay_src, self.replay_tgt), "replay-dev": (self.replay_dev_src, self.replay_dev_tgt)}
+        for name, (src, tgt) in files.items():
+            if (src is None) != (tgt is None):
+                raise DataError(f"--{name}-src and --{name}-tgt must be given together")
+            texts.append(None if src is None or tgt is None else read_pairs(src, tgt, src_field, tgt_field))
+        return texts[0], texts[1]
+
+
+def check_replay_share(has_text: bool, given: GivenSettings, names: str) -> None:
+    """Raise an error if the share of old text is given without an old text."""
+    if "replay_share" in given["training"] and not has_text:
+        raise DataError(f"--replay-share is the share of an old text; give it with {names}")
