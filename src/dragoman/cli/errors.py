@@ -17,8 +17,14 @@ FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 UsageError = typer.BadParameter.__bases__[0]
 OUT_OF_MEMORY = ("can't allocate memory", "Storage size calculation overflowed")  # messages of torch
 
+COUNTED = (
+    "models of counts are estimated in one pass: train on both texts (--vocab DIR keeps a vocabulary), or train one model "
+    "per text and combine them with dragoman mix"
+)
+
 # Advice for common mistakes: end of the command's path, part of typer's message, advice.
 ADVICE = [
+    *((kind, "--from", COUNTED) for kind in ("ngram", "class-ngram", "cache")),
     ("train", "'lstm'", "train it with: dragoman train recurrent --cell lstm"),
     ("train", "'gru'", "train it with: dragoman train recurrent --cell gru"),
     ("train", "'rnn'", "train it with: dragoman train recurrent --cell rnn"),

@@ -1,0 +1,197 @@
+"""Fine-tuning from the command line: --from, --extend-vocabulary, --freeze and --replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import dragoman
+from command import DEV, TRAIN, good, is_one_line, run  # noqa: F401
+from dragoman.io.storage import ARRAYS_FILE, map_arrays
+from small_translators import ENGLISH, GERMAN, place  # noqa: F401
+
+NEW = "".join(f"the {animal} saw a zebra .\nnobody met the {animal} .\n" for animal in ("dog", "cat", "mouse", "horse"))
+NEW_GERMAN = [line.replace("hund", "wolf") for line in GERMAN[:10]]
+NEW_ENGLISH = [line.replace("dog", "wolf") for line in ENGLISH[:10]]
+SHORT = ("--max-updates", "4", "--batch-size", "20", "--threads", "1")
+SIZES = {
+    "feed-forward": ("--order", "3", "--embedding", "6", "--hidden", "8"),
+    "recurrent": ("--embedding", "6", "--hidden", "8"),
+    "log-linear": ("--features", "word1"),
+}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts, and a trained model of each kind."""
+    directory = tmp_path_factory.mktemp("models")
+    for name, text in (("train.txt", TRAIN), ("dev.txt", DEV), ("new.txt", NEW)):
+        (directory / name).write_text(text)
+    for name, lines in (("new.de", NEW_GERMAN), ("new.en", NEW_ENGLISH)):
+        (directory / name).write_text("".join(f"{line}\n" for line in lines))
+    from dragoman.cli.main import main
+
+    for kind, sizes in SIZES.items():
+        texts = ("--text", str(directory / "train.txt"), "--dev-text", str(directory / "dev.txt"))
+        assert main(["train", kind, *texts, *sizes, *SHORT, "-o", str(directory / kind)]) == 0
+    return directory
+
+
+def tune(models: Path, kind: str, output: Path, *options: object) -> list[object]:
+    texts = ("--text", models / "new.txt", "--dev-text", models / "new.txt")
+    return ["train", kind, "--from", models / kind, *texts, *SHORT, "-o", output, *options]
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_a_language_model_is_trained_further(good: Any, models: Path, tmp_path: Path, kind: str) -> None:  # noqa: F811
+    replay = ("--replay", models / "train.txt", "--replay-dev-text", models / "dev.txt", "--replay-share", "0.5")
+    result = good(*tune(models, kind, tmp_path / "new", *replay))
+    assert "before training: perplexity by class dev" in result.err
+    assert result.err.count("old dev") >= 2  # before and after
+    assert "50% old" in result.err
+    old, new = dragoman.load(models / kind), dragoman.load(tmp_path / "new")
+    assert new.vocab == old.vocab
+    assert sum(new.score(NEW.splitlines())) > sum(old.score(NEW.splitlines()))
+    config = yaml.safe_load((tmp_path / "new" / "config.yaml").read_text())
+    assert config["trained_from"][0]["train"]["sentences"] == len(TRAIN.splitlines())
+    assert {**config["model"], "dropout": None} == {**old.config()["model"], "dropout": None}
+    usual = {"feed-forward": 0.001, "recurrent": 0.002, "log-linear": 2.0}[kind]
+    assert config["training"]["learning_rate"] == usual / 4
+
+
+@pytest.mark.parametrize("kind", ["feed-forward", "recurrent"])
+def test_new_words_are_added_and_frozen_parts_stay(good: Any, models: Path, tmp_path: Path, kind: str) -> None:  # noqa: F811
+    options = ("--extend-vocabulary", "--min-count", "2", "--freeze", "embedding", "--dropout", "0.1")
+    result = good(*tune(models, kind, tmp_path / "new", *options))
+    assert "vocabulary extended by 2 words" in result.err
+    assert "more are frozen" in result.err
+    old, new = dragoman.load(models / kind), dragoman.load(tmp_path / "new")
+    assert new.vocab.tokens == (*old.vocab.tokens, "zebra", "horse")
+    assert new.settings.dropout == 0.1
+    old_rows = map_arrays(models / kind / ARRAYS_FILE)["embedding.weight"]
+    assert np.array_equal(map_arrays(tmp_path / "new" / ARRAYS_FILE)["embedding.weight"][: len(old_rows)], old_rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("recurrent", ("--hidden", "9"), "has 8, not 9, and its architecture stays; remove --hidden"),
+        ("recurrent", ("--freeze", "encoder"), "it has embedding, rnn, output"),
+        ("recurrent", ("--min-count", "2"), "--from uses the vocabulary of its model"),
+        ("recurrent", ("--vocab", "elsewhere"), "--from uses the vocabulary of its model"),
+        ("recurrent", ("--unknown", "none"), "--from uses the vocabulary of its model"),
+        ("recurrent", ("--word-vectors", "vectors.txt"), "remove --word-vectors"),
+        ("recurrent", ("--replay-share", "0.5"), "give it with --replay FILE"),
+        ("log-linear", ("--extend-vocabulary",), "the features of a log-linear model belong to its words"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(
+    run: Any,  # noqa: F811
+    models: Path,
+    tmp_path: Path,
+    kind: str,
+    options: tuple[str, ...],
+    message: str,
+) -> None:
+    outcome = run(*tune(models, kind, tmp_path / "new", *options))
+    assert outcome.code == 2
+    assert is_one_line(outcome.err.splitlines(keepends=True)[-1])
+    assert message in outcome.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_other_models_and_counting_models_are_refused(run: Any, models: Path, tmp_path: Path) -> None:  # noqa: F811
+    text = ("--text", models / "new.txt", "-o", tmp_path / "new")
+    outcome = run("train", "recurrent", "--from", models / "feed-forward", *text)
+    assert (outcome.code, is_one_line(outcome.err)) == (2, True)
+    assert "is a model of kind feed-forward, not recurrent" in outcome.err
+    outcome = run("train", "recurrent", "--extend-vocabulary", *text)
+    assert (outcome.code, is_one_line(outcome.err)) == (2, True)
+    assert "name it with --from DIR" in outcome.err
+    outcome = run("train", "ngram", "--from", models / "recurrent", *text)
+    assert (outcome.code, is_one_line(outcome.err)) == (2, True)
+    assert "estimated in one pass" in outcome.err
+
+
+def test_a_finished_training_says_how_to_continue(good: Any, models: Path, tmp_path: Path) -> None:  # noqa: F811
+    command = tune(models, "recurrent", tmp_path / "new")
+    good(*command)
+    assert "run again with --max-updates 8 to continue" in good(*command).err
+    longer = good(*command, "--max-updates", "8")
+    assert "resuming after update 4" in longer.err
+    assert "finished after 8 updates" in longer.err
+
+
+# -- translators -------------------------------------------------------------------------------------------------------
+
+
+def tune_translator(place: Path, models: Path, output: Path, *options: object) -> list[object]:  # noqa: F811
+    texts = ("--src", models / "new.de", "--tgt", models / "new.en")
+    dev = ("--dev-src", models / "new.de", "--dev-tgt", models / "new.en")
+    return ["train", "translator", "--from", place / "one", *texts, *dev, *SHORT, "-o", output, *options]
+
+
+def test_a_translator_learns_new_words(good: Any, place: Path, models: Path, tmp_path: Path) -> None:  # noqa: F811
+    old_texts = ("--replay-src", place / "test.de", "--replay-tgt", place / "test.en")
+    old_dev = ("--replay-dev-src", place / "test.de", "--replay-dev-tgt", place / "test.en")
+    options = ("--extend-vocabulary", "--max-updates", "60", "--learning-rate", "0.02")
+    command = tune_translator(place, models, tmp_path / "new", *options, *old_texts, *old_dev)
+    result = good(*command)
+    assert "vocabularies extended by 1 and 1 tokens" in result.err
+    assert "before training: dev text: " in result.err
+    assert "before training: old dev text: " in result.err
+    assert f"{tmp_path / 'new'}: old dev text: " in result.err
+    new = dragoman.load(tmp_path / "new")
+    assert new.translate(["der wolf bellt ."])[0].text == "the wolf barks ."
+    assert new.translate(["der hund bellt ."])[0].text == "the dog barks ."
+    card = (tmp_path / "new" / "README.md").read_text()
+    assert "| old dev | BLEU" in card
+    assert "## Trained from" in card
+    assert "already finished" in good(*command).err
+
+
+def test_a_training_without_improvement_gives_the_same_translations(
+    good: Any,  # noqa: F811
+    place: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """The translator has memorised the text, and the learning rate is too high to improve it."""
+    texts = ("--src", place / "test.de", "--tgt", place / "test.en")
+    dev = ("--dev-src", place / "test.de", "--dev-tgt", place / "test.en")
+    options = ("--learning-rate", "0.5", "--label-smoothing", "0.5", "-o", tmp_path / "new")
+    result = good("train", "translator", "--from", place / "one", *texts, *dev, *SHORT, *options)
+    assert "no update improved the dev loss, so the model is as it was" in result.err
+    old, new = dragoman.load(place / "one"), dragoman.load(tmp_path / "new")
+    sources = [*GERMAN, *NEW_GERMAN]
+    pairs = zip(old.translate(sources), new.translate(sources), strict=True)
+    assert all((first.text, first.log_prob) == (second.text, second.log_prob) for first, second in pairs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--hidden", "9"), "remove --hidden"),
+        (("--symmetry", "1"), "remove --symmetry"),
+        (("--units", "char"), "--from uses the tokenizers of its translator"),
+        (("--min-count", "2"), "--from uses the tokenizers of its translator"),
+        (("--replay-src", "old.de"), "--replay-src and --replay-tgt must be given together"),
+        (("--replay-share", "0.1"), "give it with --replay-src and --replay-tgt"),
+        (("--freeze", "encoders"), "it has source_embedding, embedding, encoder, bridge, decoder"),
+    ],
+)
+def test_what_does_not_fit_a_translator_is_refused(
+    run: Any,  # noqa: F811
+    place: Path,  # noqa: F811
+    models: Path,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    message: str,
+) -> None:
+    outcome = run(*tune_translator(place, models, tmp_path / "new", *options))
+    assert outcome.code == 2
+    assert message in outcome.err.splitlines()[-1]
+    assert not (tmp_path / "new").exists()
