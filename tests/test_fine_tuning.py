@@ -233,3 +233,18 @@ def test_config_and_card_name_the_texts_of_all_trainings(tmp_path: Path) -> None
     reloaded = dragoman.load(tmp_path / "model")
     assert reloaded.score(HELD_OUT) == model.score(HELD_OUT)
     assert reloaded.training_metadata["trained_from"] == config["trained_from"]
+
+
+def test_the_example_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = (Path(__file__).parents[1] / "docs" / "guides" / "training.md").read_text(encoding="utf-8")
+    section = guide.partition("## Fine-tune a model")[2].partition("\n## ")[0]
+    code = section.partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    for name, corpus in (("train", CORPUS), ("dev", DEV), ("new", NEW), ("new-dev", NEW)):
+        Path(f"{name}.txt").write_text("".join(f"{line} zebra\n" for line in corpus.sentences_as_text()))
+    fit(RecurrentModel.create(CORPUS, embedding=4, hidden=5), CORPUS, output="lstm", **QUICK)
+    exec(compile(code, "training.md", "exec"), {})
+    old, new = dragoman.load("lstm"), dragoman.load("lstm-new")
+    assert new.vocab.tokens == (*old.vocab.tokens, "zebra")
+    assert torch.equal(new.embedding.weight[: len(old.vocab)], old.embedding.weight)
+    assert len(new.training_metadata["trained_from"]) == 1

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.messages import info
-from dragoman.cli.option_groups import GivenSettings, OptionGroup, option
+from dragoman.cli.messages import info, warn
+from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dragoman.models.fine_tuning import N
     from dragoman.models.neural import EmbeddingLanguageModel
     from dragoman.models.translator import Translator
+    from dragoman.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ class ReplayTextOptions(OptionGroup):
         option("--replay-dev-text FILE", "Old held-out text: its perplexity is shown beside that of --dev-text."),
     ] = None
 
-    def check(self, given: GivenSettings) -> None:
-        check_replay_share(self.replay is not None, given, "--replay FILE")
+    def check(self, training: TrainingConfig) -> None:
+        warn_of_unused_share(self.replay, training, "--replay FILE")
 
 
 @dataclass(frozen=True)
@@ -112,12 +113,12 @@ class ReplayPairOptions(OptionGroup):
     replay_dev_tgt: Annotated[str | None, option("--replay-dev-tgt FILE", "Translation of --replay-dev-src.")] = None
 
     def read(
-        self, given: GivenSettings, src_field: str | None, tgt_field: str | None
+        self, training: TrainingConfig, src_field: str | None, tgt_field: str | None
     ) -> tuple[LinePairs | None, LinePairs | None]:
         """Return the old training pairs and the old dev pairs."""
         from dragoman.data.tokenizer import read_pairs
 
-        check_replay_share(self.replay_src is not None, given, "--replay-src and --replay-tgt")
+        warn_of_unused_share(self.replay_src, training, "--replay-src and --replay-tgt")
         texts: list[LinePairs | None] = []
         files = {"replay": (self.replay_src, self.replay_tgt), "replay-dev": (self.replay_dev_src, self.replay_dev_tgt)}
         for name, (src, tgt) in files.items():
@@ -127,7 +128,7 @@ class ReplayPairOptions(OptionGroup):
         return texts[0], texts[1]
 
 
-def check_replay_share(has_text: bool, given: GivenSettings, names: str) -> None:
-    """Raise an error if the share of old text is given without an old text."""
-    if "replay_share" in given["training"] and not has_text:
-        raise DataError(f"--replay-share is the share of an old text; give it with {names}")
+def warn_of_unused_share(old_text: str | None, training: TrainingConfig, names: str) -> None:
+    """Warn if there is a share of old text, and no old text."""
+    if old_text is None and training.replay_share != type(training)().replay_share:
+        warn(f"--replay-share has no effect without an old text; give it with {names}")

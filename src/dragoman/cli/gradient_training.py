@@ -60,7 +60,6 @@ class GradientTrainingOptions(LanguageModelOptions):
         from dragoman.data.formats import field_for, read_lines
         from dragoman.models.neural import EmbeddingLanguageModel
 
-        self.replay.check(given)
         base = self.start.load(model_class, settings, given["model"])
         if base is None:
             return None
@@ -113,6 +112,7 @@ def train_with_gradients(
     """
     check_training_output(options.output, force=options.force)
     choices = _parse_choices(options.choose or ())
+    options.replay.check(training)
     data = options.read(base, options.start.from_model)
     if base is not None:
         create = lambda data: deepcopy(base)  # noqa: E731
