@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import dragoman
-from dragoman.data.tokenizer import LinePairs, read_pairs
+from dragoman.data.pair_files import read_pairs
+from dragoman.data.tokenizer import LinePairs
 from dragoman.models.translator_training import encode_pairs
 from dragoman.report.tables import format_table
 from dragoman.training.config import TRANSLATOR, for_fine_tuning

@@ -136,7 +136,9 @@ def tune_translator(place: Path, models: Path, output: Path, *options: object) -
 
 def test_a_translator_learns_new_words(good: Any, place: Path, models: Path, tmp_path: Path) -> None:  # noqa: F811
     old_texts = ("--replay-src", place / "test.de", "--replay-tgt", place / "test.en")
-    old_dev = ("--replay-dev-src", place / "test.de", "--replay-dev-tgt", place / "test.en")
+    pairs = "".join(f"{german}\t{english}\n" for german, english in zip(GERMAN, ENGLISH, strict=True))
+    (tmp_path / "old.tsv").write_text(pairs)
+    old_dev = ("--replay-dev-pairs", tmp_path / "old.tsv")
     options = ("--extend-vocabulary", "--max-updates", "60", "--learning-rate", "0.02")
     command = tune_translator(place, models, tmp_path / "new", *options, *old_texts, *old_dev)
     result = good(*command)

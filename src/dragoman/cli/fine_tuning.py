@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
+    from dragoman.cli.options import PairFileOptions
     from dragoman.core.settings import Settings
     from dragoman.data.tokenizer import LinePairs
     from dragoman.models.fine_tuning import N
@@ -106,25 +107,31 @@ class ReplayPairOptions(OptionGroup):
         ),
     ] = None
     replay_tgt: Annotated[str | None, option("--replay-tgt FILE", "Translation of --replay-src.")] = None
+    replay_pairs: Annotated[str | None, option("--replay-pairs FILE", "Old sentence pairs, as --pairs.")] = None
     replay_dev_src: Annotated[
         str | None,
         option("--replay-dev-src FILE", "Old held-out source text: its scores are shown beside those of --dev-src."),
     ] = None
     replay_dev_tgt: Annotated[str | None, option("--replay-dev-tgt FILE", "Translation of --replay-dev-src.")] = None
 
-    def read(
-        self, training: TrainingConfig, src_field: str | None, tgt_field: str | None
-    ) -> tuple[LinePairs | None, LinePairs | None]:
-        """Return the old training pairs and the old dev pairs."""
-        from dragoman.data.tokenizer import read_pairs
+    replay_dev_pairs: Annotated[str | None, option("--replay-dev-pairs FILE", "Old held-out pairs, as --pairs.")] = None
 
-        warn_of_unused_share(self.replay_src, training, "--replay-src and --replay-tgt")
+    def read(
+        self, training: TrainingConfig, pair_file: PairFileOptions, fields: tuple[str | None, str | None]
+    ) -> tuple[LinePairs | None, LinePairs | None]:
+        """Return the old training pairs and the old dev pairs; files are read as those of --pairs, --src and --tgt."""
+        warn_of_unused_share(self.replay_src or self.replay_pairs, training, "--replay-src and --replay-tgt")
+        old = (self.replay_pairs, self.replay_src, self.replay_tgt)
+        old_dev = (self.replay_dev_pairs, self.replay_dev_src, self.replay_dev_tgt)
         texts: list[LinePairs | None] = []
-        files = {"replay": (self.replay_src, self.replay_tgt), "replay-dev": (self.replay_dev_src, self.replay_dev_tgt)}
-        for name, (src, tgt) in files.items():
+        for name, (pairs, src, tgt) in (("replay", old), ("replay-dev", old_dev)):
             if (src is None) != (tgt is None):
                 raise DataError(f"--{name}-src and --{name}-tgt must be given together")
-            texts.append(None if src is None or tgt is None else read_pairs(src, tgt, src_field, tgt_field))
+            if pairs is None and src is None:
+                texts.append(None)
+                continue
+            reader = replace(pair_file, pairs=pairs, rejected=None)
+            texts.append(reader.read(src, tgt, *fields, f"--{name}-src, --{name}-tgt"))
         return texts[0], texts[1]
 
 

@@ -182,7 +182,7 @@ def train_translator(
             translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
             pairs = lines.encode(translator.source, translator.target)
             training_config = for_fine_tuning(training_config, given["training"])
-        old_lines, old_dev_lines = replay.read(training_config, texts.src_field, texts.tgt_field)
+        old_lines, old_dev_lines = replay.read(training_config, texts.pair_file, (texts.src_field, texts.tgt_field))
         old, old_dev = (None if text is None else encode_pairs(text, translator) for text in (old_lines, old_dev_lines))
     dev = None if dev_lines is None else _encode_dev(texts, lines, dev_lines, translator)
     units_were_chosen = tokenizers.units == "auto" and tokenizers.vocab_from is None and base is None
