@@ -155,6 +155,21 @@ def test_a_translator_learns_new_words(good: Any, place: Path, models: Path, tmp
     assert "already finished" in good(*command).err
 
 
+def test_a_translator_of_raw_text_is_trained_from_one_of_tokenised_text(
+    good: Any,  # noqa: F811
+    place: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Its input is not tokenised any more."""
+    for name, lines in (("raw.de", GERMAN), ("raw.en", ENGLISH)):
+        (tmp_path / name).write_text("".join(f"{line.capitalize().replace(' .', '.')}\n" for line in lines))
+    texts = ("--src", tmp_path / "raw.de", "--tgt", tmp_path / "raw.en")
+    good("train", "translator", "--from", place / "one", "--extend-vocabulary", *texts, *SHORT, "-o", tmp_path / "new")
+    old, new = dragoman.load(place / "one"), dragoman.load(tmp_path / "new")
+    assert (old.source.tokenised, old.target.tokenised) == (True, True)
+    assert (new.source.tokenised, new.target.tokenised) == (False, False)
+
+
 def test_a_training_without_improvement_gives_the_same_translations(
     good: Any,  # noqa: F811
     place: Path,  # noqa: F811

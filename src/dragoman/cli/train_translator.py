@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -179,7 +178,8 @@ def train_translator(
             pairs, translator = create_translator(pairs, source, target, model_config, training_config.seed)
         else:
             tokenizers.check_unused(start)
-            translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
+            translator = base.for_text(lines.source, lines.target)
+            translator = start.extend_translator(translator, lines, tokenizers.min_count)
             pairs = lines.encode(translator.source, translator.target)
             training_config = for_fine_tuning(training_config, given["training"])
         old_lines, old_dev_lines = replay.read(training_config, texts.pair_file, (texts.src_field, texts.tgt_field))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
@@ -19,6 +20,7 @@ from dragoman.core.settings import Settings, validate
 from dragoman.core.types import Arrays
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.segmenters import WordSegmenter
 from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
@@ -180,6 +182,14 @@ class Translator(NeuralModel, BaseTranslator):
         """Return a copy with other settings that need no other parameters, such as dropout."""
         assert isinstance(settings, TranslatorConfig)
         return self._rebuilt(self.source, self.target, settings, self.arrays())
+
+    def for_text(self, source: Sequence[str], target: Sequence[str]) -> Self:
+        """Return a copy for texts that may be written differently: raw, or with separated punctuation."""
+        source_tokenizer, target_tokenizer = (
+            replace(tokenizer, tokenised=looks_tokenised(lines)) if tokenizer.format == PLAIN_TEXT else tokenizer
+            for tokenizer, lines in ((self.source, source), (self.target, target))
+        )
+        return self._rebuilt(source_tokenizer, target_tokenizer, self.settings, self.arrays())
 
     def extend_vocabulary(self, source: Sequence[str], target: Sequence[str], *, min_count: int | None = None) -> Self:
         """Return a translator whose vocabularies also have what new texts have.
