@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from dragoman.data.markup import parse_markup
+from dragoman.data.html_documents import parse_html, write_html
+from dragoman.data.inline_markup import plain_text
 from serving import assert_error, client, place, registry
 
 __all__ = ["client", "place", "registry"]
@@ -155,24 +155,38 @@ def test_tags_are_not_translated(client: TestClient) -> None:
     ],
 )
 def test_markup_is_copied_exactly(text: str) -> None:
-    marked_up = parse_markup(text)
-    assert marked_up.texts == [] and marked_up.replace_texts([]) == text
+    document = parse_html(text)
+    assert document.segments == [] and document.render([]) == text
 
 
-@pytest.mark.parametrize("piece", ["<a", '<a "', "<pre ", "<!", "<a '\"", "</", "<!--", "<script", "&lt;<"])
+@pytest.mark.parametrize(
+    "piece",
+    ["<a", '<a "', "<pre ", "<!", "<a '\"", "</", "<!--", "<script", "&lt;<", "<b>", "<b x", "http://", "{", "%(a"],
+)
 def test_markup_is_parsed_in_linear_time(piece: str) -> None:
     """Quadratic time would take hours for this text."""
     text = piece * 200_000
-    marked_up = parse_markup(text)
-    assert html.unescape(marked_up.replace_texts(marked_up.texts)) == html.unescape(text)
+    document = parse_html(text)
+    assert document.render([None] * len(document.segments)) == text
 
 
 def test_quoted_attributes_may_contain_tags() -> None:
     text = '<pre title="a<b>c">der hund</pre><a title="<b>">der hund</a>'
-    assert parse_markup(text).texts == ["der hund"]
+    [segment] = parse_html(text).segments
+    assert plain_text(segment.parts, show=True).text == "der hund"
 
 
 def test_translations_are_escaped() -> None:
-    marked_up = parse_markup("1 &lt;b&gt; 2 < 3 <i>x</i>")
-    assert marked_up.texts == ["1 <b> 2 < 3 ", "x"]
-    assert marked_up.replace_texts(marked_up.texts) == "1 &lt;b&gt; 2 &lt; 3 <i>x</i>"
+    [segment] = parse_html("x &lt;b&gt; 2 < 3 <i>x</i>").segments
+    assert plain_text(segment.parts, show=True).text == "x <b> 2 < 3 x"
+    assert write_html(segment, segment.parts) == "x &lt;b&gt; 2 &lt; 3 <i>x</i>"
+
+
+def test_inline_tags_are_put_back_around_the_words_that_translate_theirs(client: TestClient) -> None:
+    text = "<p>Der <b>Hund</b> <i>schläft</i>, %s!</p>"
+    body = {"q": text, "source": "de", "target": "en", "format": "html", "alternatives": 1}
+    response = client.post("/translate", json=body).json()
+    for translation in (response["translatedText"], *response["alternatives"]):
+        for mark in ("<p>", "<b>", "</b>", "<i>", "</i>", "%s", "</p>"):
+            assert translation.count(mark) == 1
+    assert response["translatedText"].startswith("<p>") and response["translatedText"].endswith("</p>")

@@ -31,7 +31,7 @@ COMMANDS = {
     "split": ("split:split", "Divide a text or sentence pairs into train, dev and test, without leaks."),
     "cluster": ("cluster:cluster", "Find classes of words by Brown clustering."),
     "train": ("", "Train a model of the given kind."),
-    "translate": ("translate:translate", "Translate standard input or a file line by line."),
+    "translate": ("translate:translate", "Translate standard input, a file line by line, or documents."),
     "attention": ("attention:attention", "Draw the attention of a translator for one sentence."),
     "align": ("align:align", "Align the words of two texts."),
     "evaluate": ("evaluate:evaluate", "Measure language models or translators on a text."),

@@ -56,6 +56,9 @@ Prefix = Annotated[str, argument("PREFIX", "The beginning of the sentence.")]
 Model = Annotated[Path, argument("DIR", "A model directory.")]
 Models = Annotated[list[Path], argument("DIR...", "Model directories.")]
 Translators = Annotated[list[Path], argument("DIR...", "A translator; several are used as an ensemble.")]
+TranslatorsAndFiles = Annotated[
+    list[Path], argument("DIR... [FILE...]", "A translator, several are used as an ensemble; and documents.")
+]
 Output = Annotated[Path, option("--output, -o DIR", "The model directory to write.", panel="Output")]
 Force = Annotated[bool, option("--force", "Replace an existing model.", panel="Output")]
 ForceFile = Annotated[bool, option("--force", "Replace an existing file.")]

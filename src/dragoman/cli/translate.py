@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import with_option_groups
-from dragoman.cli.options import Field, InputText, Threads, Translators, limited_threads
+from dragoman.cli.options import Field, InputText, Threads, TranslatorsAndFiles, check_output_file, limited_threads
+from dragoman.cli.translate_documents import DocumentOptions, TranslateInput, translate_documents, whole_file
 from dragoman.cli.translate_options import (
     FusionOptions,
     LineTranslatorOptions,
     OutputOptions,
     SamplingOptions,
+    check_line_options,
     check_translate_options,
 )
 from dragoman.core.errors import DataError, error_at_line
@@ -29,20 +31,24 @@ if TYPE_CHECKING:
 
 @with_option_groups
 def translate(
-    models: Translators,
+    paths: TranslatorsAndFiles,
     text: InputText = "-",
     field: Field = None,
+    documents: DocumentOptions = DocumentOptions(),
     search: LineTranslatorOptions = LineTranslatorOptions(),
     sampling: SamplingOptions = SamplingOptions(),
     fusion: FusionOptions = FusionOptions(),
     output: OutputOptions = OutputOptions(),
     threads: Threads = None,
 ) -> None:
-    """Translate standard input or a file line by line.
+    """Translate standard input, a file line by line, or documents.
 
-    Writes one output line per input line, blank lines included, in input order. A line may have several sentences:
-    they are translated one by one, and their translations are joined. Several translators with the same tokens (see
-    --vocab of train translator) are an ensemble: their probabilities are averaged.
+    HTML, Markdown, PO, XLIFF, SRT and VTT files keep their format: tags, placeholders, code and everything that is not
+    text stay as they are. They are recognised by name or content; --format text translates them line by line.
+
+    Of other text, it writes one output line per input line, blank lines included, in input order. A line may have
+    several sentences: they are translated one by one, and their translations are joined. Several translators with the
+    same tokens (see --vocab of train translator) are an ensemble: their probabilities are averaged.
 
     A translator of tokenised text reads plain text as well, and then writes plain text. The translation of a tokenised
     line is tokenised.
@@ -57,6 +63,8 @@ def translate(
     \b
     Example:
       echo "Ein Hund bellt. Warum?" | dragoman translate de-en
+      dragoman translate de-en page.html -o page.en.html
+      dragoman translate en-de de.po -o de.po
       dragoman translate de-en --text test.de --beam-size 10 --alignments test.align > test.en
       dragoman translate one two three --n-best 5 < test.de
       dragoman translate de-en --lm news --lm-weight 0.1 < test.de
@@ -67,7 +75,12 @@ def translate(
     from dragoman.data.formats import read_line_batches
     from dragoman.models.line_translation import translate_all
 
-    check_translate_options(models, search, sampling, output)
+    given = TranslateInput.from_arguments(paths, text, documents)
+    models, text = given.models, given.text
+    if given.documents:
+        check_line_options(sampling, output, field)
+    check_translate_options(search, sampling, output)
+    check_output_file("--output", None if given.documents else documents.output)
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
     with limited_threads(threads):
         if at_terminal:
@@ -79,12 +92,16 @@ def translate(
         model.length_handling(search.length)  # raises an error before the first line is read
         if search.replaces_unknowns or search.coverage_penalty or output.alignments is not None:
             require_attention(model, models[0])
+        if given.documents:
+            translate_documents(model, given.documents, search, documents)
+            return
         translator = _line_translator(model, search, sampling, output)
         if text == "-" and at_terminal:
             info("type a sentence and press Enter; Ctrl-D ends")
         batches = read_line_batches(text, field, _line_check(translator, search.max_units))
         with ExitStack() as files:
-            writers = list(_writers(translator, models[0], output, files))
+            stream = sys.stdout if documents.output is None else files.enter_context(whole_file(documents.output))
+            writers = list(_writers(translator, models[0], output, files, stream))
             translate_all(translator, batches, writers, info, explain_unknowns=output.explain_unknowns)
 
 
@@ -120,7 +137,7 @@ def _line_check(translator: LineTranslator | LineSampler, max_tokens: int) -> Ca
 
 
 def _writers(
-    translator: LineTranslator | LineSampler, path: Path, output: OutputOptions, files: ExitStack
+    translator: LineTranslator | LineSampler, path: Path, output: OutputOptions, files: ExitStack, stream: TextIO
 ) -> Iterator[TranslationWriter]:
     from dragoman.data.tokenizer import TREE
     from dragoman.io import output_formats as formats
@@ -131,9 +148,9 @@ def _writers(
     attention = partial(model.attention_matrix, tokens=model.source.segmenter.kind == "char")
     create = partial(Path.open, mode="w", encoding="utf-8", newline="\n")
     if output.as_json:
-        yield formats.JsonLinesWriter(sys.stdout, attention)
+        yield formats.JsonLinesWriter(stream, attention)
     else:
-        yield formats.MosesNBestWriter(sys.stdout) if is_list else formats.TextWriter(sys.stdout)
+        yield formats.MosesNBestWriter(stream) if is_list else formats.TextWriter(stream)
     if output.alignments is not None:
         if model.source.format == TREE:
             remedy = "dragoman attention shows its attention"

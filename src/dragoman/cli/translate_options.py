@@ -93,12 +93,22 @@ class FusionOptions(OptionGroup):
     ] = None
 
 
-def check_translate_options(
-    models: list[Path], search: LineTranslatorOptions, sampling: SamplingOptions, output: OutputOptions
-) -> None:
-    for path in models:
-        if path.is_file():
-            raise DataError(f"{path}: is a file, not a translator; to translate a file use --text {path}")
+def check_line_options(sampling: SamplingOptions, output: OutputOptions, field: str | None) -> None:
+    """Raise an error for options that documents do not have."""
+    given = {
+        "--field": field is not None,
+        "--sample": sampling != SamplingOptions(),
+        "--n-best": output.n_best is not None,
+        "--json": output.as_json,
+        "--alignments": output.alignments is not None,
+        "--lattice": output.lattice is not None,
+        "--explain-unknowns": output.explain_unknowns,
+    }
+    if name := next((name for name, is_given in given.items() if is_given), None):
+        raise DataError(f"{name} is for text line by line, not for documents; remove it, or add --format text")
+
+
+def check_translate_options(search: LineTranslatorOptions, sampling: SamplingOptions, output: OutputOptions) -> None:
     check_output_file("--alignments", output.alignments)
     check_output_file("--lattice", output.lattice)
     if output.explain_unknowns and not search.replaces_unknowns:

@@ -65,7 +65,7 @@ def read_parallel_lines(path: str, expected: int, other: str, field: str | None 
 
 def field_for(path: str, field: str | None, *others: str | None) -> str | None:
     """Return the field to read from a file: None for plain text, which is an error if `others` have no fields either."""
-    if field is None or has_fields(path) or _file_looks_like_tsv(path):
+    if field is None or has_fields(path) or looks_like_tsv(read_start(path, TSV_SAMPLE_BYTES + 1)):
         return field
     if not any(other is not None and has_fields(other) for other in others):
         raise DataError(f"{display_name(path)}: --field {field} is for .tsv and .jsonl files only")
@@ -99,11 +99,12 @@ def looks_like_tsv(text: bytes) -> bool:
     return number > 0 and frequency >= TSV_SHARE * tabs.total()
 
 
-def _file_looks_like_tsv(path: str) -> bool:
+def read_start(path: str, size: int) -> bytes:
+    """Return the first bytes of a file, unpacked if its name ends in .gz; nothing of what cannot be read twice."""
     if path == "-" or not Path(path).is_file():
-        return False
+        return b""
     with file_errors(Path(path)), (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
-        return looks_like_tsv(file.read(TSV_SAMPLE_BYTES + 1))
+        return file.read(size)
 
 
 def display_name(path: str | Path) -> str:
@@ -119,7 +120,7 @@ def read_utf8(path: str | Path) -> bytes:
     if text.startswith(GZIP_MAGIC):
         remedy = "pipe it through zcat" if str(path) == "-" else "give it a name that ends in .gz"
         raise DataError(f"{source}: this is gzip data; {remedy}")
-    _check_utf8(text, source)
+    check_utf8(text, source)
     return text
 
 
@@ -138,7 +139,7 @@ def _stdin() -> BufferedReader:
     return sys.stdin.buffer  # type: ignore[return-value]
 
 
-def _check_utf8(text: bytes, source: str, first_line: int = 1) -> None:
+def check_utf8(text: bytes, source: str, first_line: int = 1) -> None:
     """Raise an error with line and column (in bytes, from 1) for NUL bytes and for bytes that are not UTF-8."""
     nul = text.find(b"\0")
     if nul >= 0:
@@ -262,5 +263,5 @@ def _decode(raw: bytes, source: str, number: int) -> str:
         raw = raw.removeprefix(BOM)
         if raw.startswith(GZIP_MAGIC):
             raise DataError(f"{source}: this is gzip data; pipe it through zcat")
-    _check_utf8(raw, source, number)
+    check_utf8(raw, source, number)
     return raw.decode().removesuffix("\r")

@@ -54,14 +54,15 @@ def read_cues(text: str, name: str) -> list[Cue]:
             number = text.count("\n", 0, match.start()) + 1
             example = "00:00:01.000 --> 00:00:02.500" if is_vtt else "00:00:01,000 --> 00:00:02,500"
             raise error_at_line(name, number, f"not the times of a cue; write them as {example}")
-    for match in time_lines:
+    if not time_lines:
+        raise DataError(f"{name}: no cues; subtitles have lines such as 00:00:01,000 --> 00:00:02,500")
+    next_starts = [*(match.start() for match in time_lines[1:]), len(text)]
+    for match, next_start in zip(time_lines, next_starts, strict=True):
         blank = BLANK_LINE.search(text, match.end())
-        end = len(text) if blank is None else blank.start()
+        end = next_start if blank is None else min(blank.start(), next_start)
         line, counted = line + text.count("\n", counted, match.start()), match.start()
         first, last = _milliseconds(match.groups()[:4]), _milliseconds(match.groups()[4:])
         cues.append(Cue(first, last, text[match.end() : end].rstrip("\r\n"), line, match.end(), is_vtt))
-    if not cues:
-        raise DataError(f"{name}: no cues; subtitles have lines such as 00:00:01,000 --> 00:00:02,500")
     return cues
 
 

@@ -14,6 +14,7 @@ from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
 from email.utils import collapse_rfc2231_value
+from itertools import islice
 from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
@@ -21,10 +22,13 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, ValidationError
 
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE
+from dragoman.data.html_documents import parse_html
+from dragoman.data.inline_markup import plain_text
 from dragoman.data.language_id import LANGUAGE_NAMES
-from dragoman.data.markup import MarkedUpText, parse_markup
+from dragoman.models.document_translation import SegmentTranslation
 from dragoman.models.text_pipeline import TranslationOptions, join_sentences
 from dragoman.serve.errors import ERROR_RESPONSES, UNAVAILABLE, ApiError
+from dragoman.serve.registry import ModelEntry
 from dragoman.serve.service import Service
 
 AUTO = "auto"
@@ -201,7 +205,9 @@ async def _translate(service: Service, request: TranslateRequest) -> TranslateRe
 
 async def _detect(service: Service, text: str, request: TranslateRequest) -> DetectedLanguage:
     """Detect the language of a text; without letters to go by, take the source of some translator to the target."""
-    plain = " ".join(parse_markup(text).texts) if request.format == "html" else text
+    plain = text
+    if request.format == "html":
+        plain = " ".join(plain_text(segment.parts, show=False).text for segment in parse_html(text).segments)
     if guesses := await asyncio.to_thread(service.detect, plain):
         return DetectedLanguage(language=guesses[0].language, confidence=guesses[0].confidence)
     sources = (pair.source for pair in service.registry.by_languages if pair.target == request.target)
@@ -217,16 +223,25 @@ async def _translate_from(
     entry = service.translator_for(source, request.target)
     n = 1 + request.alternatives
     options = TranslationOptions(n, min(max(DEFAULT_BEAM_SIZE, n), service.limits.beam))
-    is_html = request.format == "html"
-    marked_up = [parse_markup(text) if is_html else MarkedUpText([text], ["", ""]) for text in texts]
-    parts = [part for text in marked_up for part in text.texts]
-    translated = iter(await service.translate(entry, parts, options) if parts else [])
+    if request.format == "html":
+        return await _translate_html(service, entry, texts, options)
+    sentences = await service.translate(entry, texts, options)
+    return [list(dict.fromkeys(join_sentences(text, rank) for rank in range(n))) for text in sentences]
+
+
+async def _translate_html(
+    service: Service, entry: ModelEntry, texts: Sequence[str], options: TranslationOptions
+) -> list[list[str]]:
+    """Return different translations of each HTML text, best first."""
+    documents = await asyncio.to_thread(lambda: [parse_html(text) for text in texts])
+    job = SegmentTranslation([segment for document in documents for segment in document.segments], options.n)
+    while job.texts:
+        await asyncio.to_thread(job.add, await service.translate(entry, job.texts, options))
+    by_rank = [iter(results) for results in job.results]
     n_best = []
-    for text in marked_up:
-        sentences = [next(translated) for _ in text.texts]
-        candidates = [[join_sentences(part, rank) for part in sentences] for rank in range(options.n)]
-        joined = (text.replace_texts(parts) if is_html else "".join(parts) for parts in candidates)
-        n_best.append(list(dict.fromkeys(joined)))
+    for document in documents:
+        written = (document.render(list(islice(results, len(document.segments)))) for results in by_rank)
+        n_best.append(list(dict.fromkeys(written)))
     return n_best
 
 

@@ -1,0 +1,131 @@
+"""Translation of documents by `dragoman translate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+from dragoman.cli.messages import info, status
+from dragoman.cli.option_groups import OptionGroup, option
+from dragoman.cli.options import check_output_file
+from dragoman.core.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.cli.translate_options import LineTranslatorOptions
+    from dragoman.models.translation import BaseTranslator
+
+
+@dataclass(frozen=True)
+class DocumentOptions(OptionGroup):
+    panel = "Documents"
+
+    format: Annotated[
+        str | None,
+        option(
+            "--format NAME",
+            "Format to keep: html, markdown, po, xliff, srt, vtt; text: line by line. Default: by name or content.",
+        ),
+    ] = None
+    overwrite: Annotated[
+        bool, option("--overwrite", "Translate units of PO and XLIFF files again that have a translation.")
+    ] = False
+    output: Annotated[
+        Path | None,
+        option("--output, -o FILE", "Write to this file; for several documents, to this directory. Default: print."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class TranslateInput:
+    """What is translated by what: a text line by line, or documents."""
+
+    models: list[Path]
+    text: str
+    documents: dict[str, str]  # path and format
+
+    @classmethod
+    def from_arguments(cls, paths: Sequence[Path], text: str, options: DocumentOptions) -> TranslateInput:
+        """Tell translators, which are directories, from files."""
+        from dragoman.data.document_formats import TEXT, document_format
+
+        models, files = [path for path in paths if not path.is_file()], [str(path) for path in paths if path.is_file()]
+        if not models:
+            raise DataError(f"{files[0]}: is a file, not a translator; name a translator before it")
+        if files and text != "-":
+            raise DataError(f"--text {text}: {files[0]} is given already; name all files, or one with --text")
+        files = files or [text]
+        formats = {path: document_format(path, options.format) for path in files}
+        plain = [path for path, file_format in formats.items() if file_format == TEXT]
+        if not plain:
+            return cls(models, "-", formats)
+        if len(files) > 1:
+            raise DataError(f"{plain[0]}: is plain text; translate it by itself, or give its format with --format")
+        if options.overwrite:
+            raise DataError("--overwrite is for PO and XLIFF files; remove it")
+        return cls(models, plain[0], {})
+
+
+def translate_documents(
+    model: BaseTranslator, documents: dict[str, str], search: LineTranslatorOptions, options: DocumentOptions
+) -> None:
+    """Translate documents, and print them or write them to files, whole or not at all."""
+    from dragoman.data.document_formats import read_document_file
+    from dragoman.data.tokenizer import TREE
+    from dragoman.models.document_translation import translate_document
+    from dragoman.models.text_pipeline import TextPipeline, default_replacer
+
+    if model.source.format == TREE:
+        raise DataError("a translator of trees cannot translate documents; give it trees, line by line")
+    outputs = _output_paths(list(documents), options.output)
+    files = {path: read_document_file(path, kind, overwrite=options.overwrite) for path, kind in documents.items()}
+    pipeline = TextPipeline(model, default_replacer(model), split_sentences=not search.no_split)
+    kwargs = search.search_kwargs(model)
+    if kwargs.get("unknown_replacer") is None:
+        kwargs.pop("unknown_replacer", None)
+    for path, file in files.items():
+        with status(f"{file.name}: translating"):
+            text = translate_document(
+                file,
+                lambda texts: pipeline.translate_texts(
+                    texts, 1, search.beam_size, max_tokens=search.max_units, **kwargs
+                ),
+            )
+        _write(text, outputs[path])
+        kept = f"; {file.kept:,} units had a translation and are kept" if file.kept else ""
+        info(f"{file.name}: {len(file.document.segments):,} segments translated{kept}")
+
+
+def _output_paths(paths: Sequence[str], output: Path | None) -> dict[str, Path | None]:
+    """Return where each document is written; None: to standard output."""
+    if len(paths) == 1:
+        check_output_file("--output", output)
+        return {paths[0]: output}
+    names = {path: Path(path).name for path in paths}
+    if output is None or output.is_file():
+        raise DataError(f"{len(paths)} documents: give a directory for their translations with -o DIR")
+    if len(set(names.values())) < len(names):
+        raise DataError("several documents have the same name; translate them one by one")
+    for path in paths:
+        if (output / names[path]).resolve() == Path(path).resolve():
+            raise DataError(f"--output {output}: {path} would be replaced; choose another directory")
+    return {path: output / name for path, name in names.items()}
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """Yield a file to write text to; it is written completely or not at all."""
+    from dragoman.io.storage import atomic_file
+
+    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        yield stream
+
+
+def _write(text: str, path: Path | None) -> None:
+    if path is None:
+        print(text, end="", flush=True)
+        return
+    with whole_file(path) as stream:
+        stream.write(text)

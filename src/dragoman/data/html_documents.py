@@ -1,0 +1,184 @@
+"""HTML documents as segments: blocks of text with inline tags; scripts, styles, comments and attributes are kept."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+
+from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, Segment, protect
+
+# Elements that are part of a sentence. All others separate segments.
+INLINE = frozenset(
+    (
+        *(
+            "a",
+            "abbr",
+            "acronym",
+            "b",
+            "bdi",
+            "bdo",
+            "big",
+            "cite",
+            "data",
+            "del",
+            "dfn",
+            "em",
+            "font",
+            "i",
+            "ins",
+            "label",
+        ),
+        *(
+            "mark",
+            "q",
+            "rb",
+            "rp",
+            "rt",
+            "ruby",
+            "s",
+            "small",
+            "span",
+            "strike",
+            "strong",
+            "sub",
+            "sup",
+            "time",
+            "tt",
+            "u",
+        ),
+    )
+)
+SINGLE_INLINE = frozenset(("img", "input", "wbr"))  # inline elements without content
+CODE = ("code", "kbd", "samp", "var")  # inline elements whose content is not translated
+LITERAL = ("script", "style", "pre", "textarea", "svg", "math", "template")  # kept as a whole
+
+# A tag ends before the next `<` outside of quotes, so that a text with many `<` is read in linear time.
+ATTRIBUTES = r"""(?:"[^"]*"|'[^']*'|[^'"<>])*+"""
+KEPT = rf"<({'|'.join(LITERAL)}|{'|'.join(CODE)})\b{ATTRIBUTES}(?<!/)>.*?(?:</\1\s*>|\Z)"  # elements copied as a whole
+TAG = rf"<(/?)([a-zA-Z][^\s<>/'\"]*+){ATTRIBUTES}>"
+COMMENTS = r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[!?][^<>]*>"
+MARKUP = re.compile(f"{KEPT}|{COMMENTS}|{TAG}", re.DOTALL | re.IGNORECASE)
+NO_TRANSLATION = re.compile(r"""\stranslate\s*=\s*["']?no\b|\bclass\s*=\s*["'][^"']*\bnotranslate\b""", re.IGNORECASE)
+
+
+def parse_html(text: str) -> PieceDocument:
+    """Parse an HTML document or fragment.
+
+    >>> document = parse_html("<p>Guten <b>Tag</b> &amp; so</p><hr>")
+    >>> document.pieces[0], document.segments[0].raw, document.pieces[2]
+    ('<p>', 'Guten <b>Tag</b> &amp; so', '</p><hr>')
+    """
+    pieces: list[str | Segment] = []
+    parts: list[Part] = []  # of the segment that is not finished
+    raws: list[str] = []
+
+    def finish() -> None:
+        add_segment(pieces, raws, parts)
+        raws.clear()
+        parts.clear()
+
+    for raw, part in _parts(text):
+        if part is None:  # separates segments
+            finish()
+            add_text(pieces, raw)
+        else:
+            raws.append(raw)
+            parts.append(part)
+    finish()
+    return PieceDocument(pieces, write_html)
+
+
+def write_html(segment: Segment, parts: Sequence[Part]) -> str:
+    return "".join(part.raw if isinstance(part, Mark) else html.escape(part, quote=False) for part in parts)
+
+
+def add_text(pieces: list[str | Segment], text: str) -> None:
+    """Add text that is kept to the pieces of a document."""
+    if pieces and isinstance(pieces[-1], str):
+        pieces[-1] += text
+    elif text:
+        pieces.append(text)
+
+
+def add_segment(pieces: list[str | Segment], raws: Sequence[str], parts: Sequence[Part]) -> None:
+    """Add a segment to the pieces of a document, without the spaces and marks around its words."""
+    first, last = 0, len(parts)
+    while first < last and not _has_words(parts[first]) and not _opens(parts[first]):
+        first += 1
+    while first < last and not _has_words(parts[last - 1]) and not _closes(parts[last - 1]):
+        last -= 1
+    add_text(pieces, "".join(raws[:first]))
+    raw = "".join(raws[first:last])
+    segment = Segment(raw, tuple(parts[first:last]))
+    if not segment.has_words:
+        add_text(pieces, raw)
+    else:
+        start, end = len(raw) - len(raw.lstrip()), len(raw.rstrip())
+        add_text(pieces, raw[:start])
+        pieces.append(Segment(raw[start:end], segment.parts))
+        add_text(pieces, raw[end:])
+    add_text(pieces, "".join(raws[last:]))
+
+
+def _has_words(part: Part) -> bool:
+    return isinstance(part, str) and bool(part.strip())
+
+
+def _opens(part: Part) -> bool:
+    return isinstance(part, Mark) and part.kind != CLOSE
+
+
+def _closes(part: Part) -> bool:
+    return isinstance(part, Mark) and part.kind != OPEN
+
+
+def _parts(text: str) -> Iterator[tuple[str, Part | None]]:
+    """Yield raw text with what it is: text, a mark, or None for what separates segments."""
+    position, skipped, depth = 0, "", 0  # skipped: the element that is not translated, and how deep it is nested
+    for match in [*MARKUP.finditer(text), None]:
+        begin = len(text) if match is None else match.start()
+        if skipped:
+            yield text[position:begin], None
+        else:
+            yield from _text_parts(text[position:begin])
+        if match is None:
+            return
+        position = match.end()
+        element, slash, name = (match[1] or "").lower(), match[2], (match[3] or "").lower()
+        if skipped:
+            depth += name == skipped and (-1 if slash else 1)
+            yield match[0], None
+            skipped = skipped if depth else ""
+        elif element:
+            yield match[0], Mark(match[0], shown=_code_text(match[0])) if element in CODE else None
+        elif name and not slash and NO_TRANSLATION.search(match[0]) and name not in VOID:
+            skipped, depth = name, 1
+            yield match[0], None
+        elif name in INLINE:
+            yield match[0], Mark(match[0], CLOSE if slash else OPEN, name)
+        elif name in SINGLE_INLINE or match[0].startswith("<!--"):
+            yield match[0], Mark(match[0])
+        else:
+            yield match[0], None
+
+
+VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
+
+
+def _text_parts(raw: str) -> Iterator[tuple[str, Part]]:
+    for part in protect(raw):
+        yield (
+            (part, html.unescape(part))
+            if isinstance(part, str)
+            else (
+                part.raw,
+                Mark(part.raw, shown=html.unescape(part.raw)),
+            )
+        )
+
+
+def _code_text(raw: str) -> str:
+    """Return the text of an element whose content is not translated, if it has no tags inside."""
+    content = raw[raw.index(">") + 1 :].rpartition("</")[0]
+    return "" if "<" in content else " ".join(html.unescape(content).split())

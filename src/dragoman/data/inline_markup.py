@@ -1,0 +1,267 @@
+"""Segments of a document: text to translate with inline markup in it, and their plain text.
+
+Markup is never given to a translator. A tag covers words, so it is taken out and put back around the words that
+translate them (see `markup_projection`). A placeholder, a URL or a code span is shown to the translator, which should
+copy it; where it does not, it is taken out and put back like a tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+OPEN, CLOSE, SINGLE = "open", "close", "single"
+MAX_DEPTH = 100  # of elements; deeper ones are put back one by one
+OPENING = "([{<«„“‚‘¿¡\"'"  # punctuation that is not followed by a space
+
+URL = r"(?:https?://|ftp://|www\.)[^\s<>\"'`(){}\[\]|\\^]*[^\s<>\"'`(){}\[\]|\\^.,;:!?*_~]"
+EMAIL = r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+"
+PRINTF = (
+    r"%\([^()\s]+\)[#0+-]*\d*(?:\.\d+)?[a-zA-Z]"  # %(name)s
+    r"|(?<!\d)%(?:\d+\$)?[#0+-]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j|t)?(?:[sd@]|[iufFeEgGxXocp](?![^\W_]))"  # %s, %1$d, %.2f
+    r"|%%|(?<![\w%])%L?\d{1,2}(?!\w)|(?<![\w%])%n(?!\w)"
+)
+BRACES = r"\{\{[^{}]*\}\}|[$%#]\{[^{}\s]*\}|\{[\w.:!\[\]-]*\}"  # {{x}}, ${x}, {0}, {name}, {}
+VARIABLE = r"\$[A-Za-z_]\w*"
+PROTECTED = re.compile("|".join((URL, EMAIL, PRINTF, BRACES, VARIABLE)), re.ASCII)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Inline markup: raw text of the document that is kept as it is, once."""
+
+    raw: str
+    kind: str = SINGLE
+    name: str = ""  # of an element: an opening and a closing tag of the same name belong together
+    shown: str = ""  # what the translator reads instead of a single mark, and should copy; empty: nothing
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether the mark stands for text, with spaces around it."""
+        return self.kind == SINGLE
+
+
+Part = str | Mark
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Text to translate as a whole, with its markup."""
+
+    raw: str  # as it is in the document
+    parts: tuple[Part, ...]
+    format: str = ""  # of a segment inside a document of another format
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is something to translate: letters outside of marks."""
+        return any(isinstance(part, str) and any(map(str.isalpha, part)) for part in self.parts)
+
+
+class Document(Protocol):
+    """A parsed document."""
+
+    @property
+    def segments(self) -> Sequence[Segment]: ...
+
+    def render(self, translated: Sequence[Sequence[Part] | None]) -> str:
+        """Return the document with other parts for each segment; None: as it was."""
+        ...
+
+
+@dataclass(frozen=True)
+class PieceDocument:
+    """A document as text that is kept, and segments in between."""
+
+    pieces: Sequence[str | Segment]
+    write: Callable[[Segment, Sequence[Part]], str]  # the raw text of other parts of a segment
+
+    @property
+    def segments(self) -> list[Segment]:
+        return [piece for piece in self.pieces if isinstance(piece, Segment)]
+
+    def render(self, translated: Sequence[Sequence[Part] | None]) -> str:
+        remaining = iter(translated)
+        written = []
+        for piece in self.pieces:
+            if isinstance(piece, Segment):
+                parts = next(remaining)
+                written.append(piece.raw if parts is None else self.write(piece, parts))
+            else:
+                written.append(piece)
+        return "".join(written)
+
+
+def protect(raw: str, decode: Callable[[str], str] = str, pattern: re.Pattern[str] = PROTECTED) -> Iterator[Part]:
+    """Separate placeholders, URLs and e-mail addresses from text.
+
+    >>> [part if isinstance(part, str) else part.raw for part in protect("Hello {name}, 5 %d files in $HOME")]
+    ['Hello ', '{name}', ', 5 ', '%d', ' files in ', '$HOME']
+    >>> list(protect("100%ig, 20 % sicher, 5$"))
+    ['100%ig, 20 % sicher, 5$']
+    """
+    position = 0
+    for match in pattern.finditer(raw):
+        if match.start() > position:
+            yield decode(raw[position : match.start()])
+        yield Mark(match[0], shown=decode(match[0]))
+        position = match.end()
+    if position < len(raw):
+        yield decode(raw[position:])
+
+
+# -- the plain text of a segment ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Node:
+    """A mark in the plain text, or an element with those inside it. Positions are offsets of characters."""
+
+    start: int
+    end: int
+    open: Mark
+    close: Mark | None = None
+    children: list[Node] = field(default_factory=list)
+    space_before: bool = False  # of a mark that was taken out of the text
+    space_after: bool = False
+
+    def leaves(self) -> Iterator[Node]:
+        """Yield the nodes without children, in order."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+@dataclass(frozen=True)
+class PlainText:
+    """A segment as one line of plain text."""
+
+    text: str
+    nodes: list[Node]  # what was taken out
+    shown: list[tuple[int, Mark]]  # offsets of the marks that the text shows
+
+    @property
+    def shown_counts(self) -> Counter[str]:
+        return Counter(mark.shown for _, mark in self.shown)
+
+    def is_complete(self, translation: str) -> bool:
+        """Return whether a translation has everything that the text shows exactly as often, and no other placeholders."""
+        counts = self.shown_counts
+        if count_shown(self.text, counts) != counts:
+            return False  # the same words are elsewhere in the text: which are which?
+        others = Counter(match[0] for match in PROTECTED.finditer(translation) if match[0] not in counts)
+        return count_shown(translation, counts) == counts and not others
+
+
+def shown_pattern(shown: Counter[str]) -> re.Pattern[str]:
+    """Return a pattern that finds the texts of marks, as whole words."""
+    longest_first = sorted(shown, key=len, reverse=True)
+    texts = (rf"(?<!\w){re.escape(text)}(?!\w)" if text[0].isalnum() else re.escape(text) for text in longest_first)
+    return re.compile("|".join(texts) or r"(?!)")
+
+
+def count_shown(text: str, shown: Counter[str]) -> Counter[str]:
+    return Counter(match[0] for match in shown_pattern(shown).finditer(text))
+
+
+def plain_text(parts: Sequence[Part], *, show: bool) -> PlainText:
+    """Return the plain text of parts; with `show`, marks that can be shown stay in the text.
+
+    >>> plain = plain_text([Mark("<b>", OPEN, "b"), "two \\n words", Mark("</b>", CLOSE, "b"), " ", Mark("%s")], show=False)
+    >>> plain.text, [(node.start, node.end) for node in plain.nodes]
+    ('two words', [(0, 9), (9, 9)])
+    """
+    return _Builder(show).build(parts)
+
+
+class _Builder:
+    def __init__(self, show: bool):
+        self.show, self.text = show, ""
+        self.has_gap = False  # a space that is not written yet
+        self.shown: list[tuple[int, Mark]] = []
+        self.root = Node(0, 0, Mark(""))
+        self.stack = [self.root]
+        self.taken_out: list[Node] = []  # since the last word
+        self.gap_before = False  # whether there is a space before them
+        self.opened: list[Node] = []  # elements that start with the next word
+
+    def build(self, parts: Sequence[Part]) -> PlainText:
+        for part in parts:
+            if isinstance(part, str):
+                self._add_text(part)
+            elif part.kind == OPEN:
+                node = Node(self._next_position(), self._next_position(), part)
+                self.stack[-1].children.append(node)
+                self.opened.append(node)
+                if len(self.stack) < MAX_DEPTH:
+                    self.stack.append(node)
+            elif part.kind == CLOSE:
+                self._close(part)
+            elif self.show and part.shown.strip():
+                self._write(part.shown, part)
+            else:
+                self._take_out(part)
+        for node in self.stack:
+            node.end = max(node.start, len(self.text))
+        self._clamp_opened()
+        return PlainText(self.text, self.root.children, self.shown)
+
+    def _add_text(self, text: str) -> None:
+        self.has_gap |= text[:1].isspace()
+        for number, word in enumerate(text.split()):
+            self.has_gap |= number > 0
+            self._write(word)
+        self.has_gap |= text[-1:].isspace()
+
+    def _write(self, word: str, mark: Mark | None = None) -> None:
+        if self.text and self._needs_gap(word):
+            self.text += " "
+        self._clamp_opened()
+        for node in self.taken_out[-1:]:
+            node.space_after = self.has_gap
+        self.taken_out, self.opened, self.has_gap, self.gap_before = [], [], False, False
+        if mark is not None:
+            self.shown.append((len(self.text), mark))
+        self.text += word
+
+    def _clamp_opened(self) -> None:
+        """Correct the positions of elements before which a space was expected and not written."""
+        for node in self.opened:
+            node.start, node.end = min(node.start, len(self.text)), min(node.end, len(self.text))
+
+    def _needs_gap(self, word: str) -> bool:
+        """Return whether there is a space between the text and the next word."""
+        if not self.taken_out:
+            return self.has_gap
+        last, first = self.text[-1], word[0]
+        if not self.has_gap and not self.gap_before:
+            return last.isalnum() and first.isalnum()
+        if self.has_gap and not self.gap_before:
+            return last not in OPENING
+        return self.has_gap or first.isalnum()
+
+    def _next_position(self) -> int:
+        return len(self.text) + (1 if self.has_gap and self.text else 0)
+
+    def _close(self, mark: Mark) -> None:
+        if mark.name not in [node.open.name for node in self.stack[1:]]:  # it was opened before this segment
+            self.stack[-1].children.append(Node(len(self.text), len(self.text), mark))
+            return
+        while self.stack[-1].close is None:
+            node = self.stack.pop()
+            node.end = max(node.start, len(self.text))
+            if node.open.name == mark.name:
+                node.close = mark
+                return
+
+    def _take_out(self, mark: Mark) -> None:
+        for node in self.taken_out[-1:]:
+            node.space_after = self.has_gap
+        node = Node(len(self.text), len(self.text), mark, space_before=self.has_gap)
+        self.gap_before, self.has_gap = self.gap_before or self.has_gap, False
+        self.stack[-1].children.append(node)
+        self.taken_out.append(node)

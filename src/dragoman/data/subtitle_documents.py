@@ -1,0 +1,101 @@
+"""SRT and VTT files as segments: the text of a cue, or each line of a dialogue."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+
+from dragoman.data.html_documents import add_segment, add_text
+from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, Segment, protect
+from dragoman.data.subtitles import CUE_TAG, read_cues
+
+DIALOGUE = re.compile(r"^(?=[ \t]*(?:<[^<>]*>|\{[^{}]*\})*[-–—‐>])", re.MULTILINE)
+DASH = re.compile(r"[ \t]*[-–—‐][ \t]*")
+PAIRED_TAG = re.compile(r"<(/?)([a-zA-Z]+)")
+
+
+def parse_subtitles(text: str, name: str) -> PieceDocument:
+    """Parse an SRT or VTT file. Lines of a cue are one segment; lines that start with a dash are one each.
+
+    >>> document = parse_subtitles("1\\n00:01,000 --> 00:02,000\\nTo be\\nor <i>not</i>\\n", "a.srt")
+    >>> document.segments[0].raw
+    'To be\\nor <i>not</i>'
+    """
+    pieces: list[str | Segment] = []
+    position = 0
+    for cue in read_cues(text, name):
+        add_text(pieces, text[position : cue.offset])
+        position = cue.offset + len(cue.text)
+        starts = [match.start() for match in DIALOGUE.finditer(cue.text)]
+        bounds = (
+            [0, *(start for start in starts if start > 0), len(cue.text)] if len(starts) > 1 else [0, len(cue.text)]
+        )
+        for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+            if dash := DASH.match(cue.text, start, end):
+                add_text(pieces, dash[0])
+                start = dash.end()
+            parts = list(_parts(cue.text[start:end], is_vtt=cue.is_vtt))
+            add_segment(pieces, [raw for raw, _ in parts], [part for _, part in parts])
+    add_text(pieces, text[position:])
+    is_vtt = text.startswith("WEBVTT")
+    return PieceDocument(pieces, _write_vtt if is_vtt else _write_srt)
+
+
+def _parts(text: str, *, is_vtt: bool) -> Iterator[tuple[str, Part]]:
+    position = 0
+    for match in [*CUE_TAG.finditer(text), None]:
+        for part in protect(text[position : len(text) if match is None else match.start()]):
+            if isinstance(part, str):
+                yield part, html.unescape(part) if is_vtt else part
+            else:
+                yield part.raw, part
+        if match is not None:
+            tag = PAIRED_TAG.match(match[0])
+            yield match[0], Mark(match[0], CLOSE if tag[1] else OPEN, tag[2]) if tag else Mark(match[0], OPEN)
+            position = match.end()
+
+
+def _write_vtt(segment: Segment, parts: Sequence[Part]) -> str:
+    return _write(segment, [part if isinstance(part, Mark) else html.escape(part, quote=False) for part in parts])
+
+
+def _write_srt(segment: Segment, parts: Sequence[Part]) -> str:
+    """Return a cue of SRT, which has no escapes: a translation cannot add tags or times."""
+    return _write(
+        segment,
+        [part if isinstance(part, Mark) else CUE_TAG.sub("", part).replace("-->", "→") for part in parts],
+    )
+
+
+def _write(segment: Segment, parts: Sequence[Part]) -> str:
+    """Return parts on as many lines as the segment had, of about the same length."""
+    newline = "\r\n" if "\r\n" in segment.raw else "\n"
+    text = "".join(part for part in parts if isinstance(part, str))
+    breaks = line_breaks(text, segment.raw.count("\n") + 1)
+    written, position = list[str](), 0
+    for part in parts:
+        if isinstance(part, Mark):
+            written.append(part.raw)
+            continue
+        characters = (newline if position + index in breaks else letter for index, letter in enumerate(part))
+        written.append("".join(characters))
+        position += len(part)
+    return "".join(written)
+
+
+def line_breaks(text: str, lines: int) -> set[int]:
+    """Return the spaces at which a text is best broken into lines of about the same length.
+
+    >>> line_breaks("to be or not to be", 2)
+    {8}
+    """
+    spaces = [
+        index for index, letter in enumerate(text) if letter == " " and text[:index].strip() and text[index:].strip()
+    ]
+    breaks = set[int]()
+    for line in range(1, lines):
+        later = [space for space in spaces if space > max(breaks, default=-1)]
+        if later:
+            breaks.add(min(later, key=lambda space: abs(space - line * len(text) / lines)))
+    return breaks
