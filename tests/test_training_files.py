@@ -15,7 +15,6 @@ import torch
 import dragoman
 from dragoman import Corpus, DataError, DragomanError, fit
 from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays, map_arrays_with_metadata
-from dragoman.training import fit as fit_module
 from dragoman.training import run_directory
 from dragoman.training.fit import StoppedError
 from dragoman.training.loop import DivergedError
@@ -25,7 +24,6 @@ from training_helpers import (
     CORPUS,
     DEV,
     ONE_THREAD,
-    Clock,
     Recorder,
     assert_same,
     metrics,
@@ -37,17 +35,6 @@ from training_helpers import (
 from zoo import HELD_OUT
 
 # -- directories -----------------------------------------------------------------------------------------------------
-
-
-def test_minutes_count_over_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fit_module, "perf_counter", Clock())
-    settings = {"minutes": 0.5, "batch_size": 10, "save_every": 1, "max_epochs": 1000, **ONE_THREAD}
-    single = fit(network(dropout=0.3), CORPUS, output=tmp_path / "alone", **settings).progress
-    assert single.stop_reason == "0.5 minutes"
-    assert 30 <= single.seconds < 33
-    stop_at(tmp_path / "stopped", 12, **settings)
-    both = fit(network(dropout=0.3), CORPUS, output=tmp_path / "stopped", **settings).progress
-    assert both.update == single.update
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

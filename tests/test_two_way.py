@@ -202,9 +202,9 @@ def test_another_training_and_a_damaged_one_have_different_errors(tmp_path: Path
     single = Translator.create(ParallelCorpus(pairs.source, pairs.target), **SMALL)
     fit(both, pairs, output=tmp_path / "both", max_updates=1, threads=1)
     fit(single, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "alone", max_updates=1, threads=1)
-    with pytest.raises(DataError, match=r"contains a different training run .*kind"):
+    with pytest.raises(DataError, match="contains a different training run"):
         fit(both, pairs, output=tmp_path / "alone", max_updates=1, threads=1)
-    with pytest.raises(DataError, match=r"contains a different training run .*kind"):
+    with pytest.raises(DataError, match="contains a different training run"):
         fit(single, ParallelCorpus(pairs.source, pairs.target), output=tmp_path / "both", max_updates=1, threads=1)
 
 
@@ -218,7 +218,7 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     assert "two translators, one for each direction" in outcome.err and "symmetry 0.5, markov 1, lexicon" in outcome.err
     assert f"{tmp_path}/m/forward: dev text: BLEU" in outcome.err
     assert f"{tmp_path}/m/backward: dev text: BLEU" in outcome.err
-    assert f"dragoman translate {tmp_path}/m/forward" in outcome.err
+    assert "not usable" in outcome.err and "dragoman translate" not in outcome.err
     for name, line in (("forward", GERMAN[0]), ("backward", ENGLISH[0])):
         assert good("translate", tmp_path / "m" / name, stdin=f"{line}\n").out.count("\n") == 1
     refused = run("translate", tmp_path / "m", stdin="a\n")

@@ -142,6 +142,8 @@ def fit_with_progress(
     *,
     force: bool,
     token_name: str = "word",
+    elapsed_seconds: float = 0.0,
+    reserved_seconds: float = 0.0,
 ) -> FitResult:
     """Train a model, and report why training ended."""
     from dragoman.training.fit import fit
@@ -158,6 +160,8 @@ def fit_with_progress(
             callback=callback,
             replay=old,
             replay_dev=old_dev,
+            elapsed_seconds=elapsed_seconds,
+            reserved_seconds=reserved_seconds,
         )
     progress = result.progress
     best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""
@@ -170,7 +174,7 @@ def fit_with_progress(
     if progress.best_dev_loss is not None and not progress.best_update:
         warn("no update improved the dev loss, so the model is as it was; lower --learning-rate, or give more text")
     if progress.best_dev_loss is not None and progress.best_update == progress.update:
-        info("the dev loss was still improving; train longer with --minutes or --max-epochs")
+        info("the dev loss was still improving when training ended: more --minutes or --max-epochs would help")
     if training.average and not progress.averaged_steps:
         warn("training ended before parameters were averaged; set --max-epochs, or raise --average")
     return result
@@ -185,7 +189,9 @@ def _longer_limit(progress: Progress, training: TrainingConfig) -> str:
         return f"--minutes {2 * training.minutes:g}"
     if "update" in reason and training.max_updates is not None:
         return f"--max-updates {2 * training.max_updates}"
-    return f"--max-epochs {2 * training.max_epochs}"
+    if training.max_epochs is not None:
+        return f"--max-epochs {2 * training.max_epochs}"
+    return f"--minutes {2 * (training.minutes or 1):g}"
 
 
 def _train_candidates(
@@ -218,7 +224,7 @@ def _train_candidates(
             callback=announce,
         )
     rows = [[candidate.name, format_perplexity(candidate.dev_loss), candidate.updates] for candidate in candidates]
-    info(format_table(["settings", "dev perplexity by class", "updates"], rows))
+    info(format_table(["settings", "dev perplexity", "updates"], rows))
     info(f"{candidates[0].name} is the best")
     model = load_language_model(options.output)
     assert isinstance(model, NeuralLanguageModel)

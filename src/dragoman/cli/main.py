@@ -5,9 +5,17 @@ Answers `--version` and `--help` with the standard library only. Any other comma
 
 import os
 import sys
+from time import perf_counter
 
 import dragoman
 from dragoman.cli.commands import program_help
+
+START_TIME = perf_counter()
+
+
+def seconds_since_start() -> float:
+    """Return the seconds since the program was started."""
+    return perf_counter() - START_TIME
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -102,23 +102,19 @@ def format_start(started: TrainingStarted, token_name: str) -> str:
 def format_step(step: StepReport, speed: str, token_name: str, *, has_auxiliary_loss: bool = False) -> str:
     """Return a line about the state of a training run.
 
-    Perplexities are by class: the spelling of unknown words is not included. A training loss with auxiliary terms is
-    shown as a loss.
+    After an evaluation, the perplexities of the dev text and of a sample of the training text are measured in the same
+    way. In between there is only the training loss, which includes dropout, label smoothing and auxiliary losses.
     """
     progress = step.progress
-    perplexities, losses = [], []
-    if step.train_loss is not None and math.isfinite(step.train_loss):
-        if has_auxiliary_loss:
-            losses.append(f"train loss {step.train_loss:.3f} (with auxiliary losses)")
-        else:
-            perplexities.append(f"train {format_perplexity(step.train_loss)}")
+    losses = []
     if step.dev_loss is not None:
+        train = "" if step.sample_loss is None else f"train {format_perplexity(step.sample_loss)}, "
         best = " (best)" if progress.best_update == progress.update else ""
-        perplexities.append(f"dev {format_perplexity(step.dev_loss)}{best}")
-    if step.replay_dev_loss is not None:
-        perplexities.append(f"old dev {format_perplexity(step.replay_dev_loss)}")
-    if perplexities:
-        losses.insert(0, f"{_perplexity_name(token_name)} {', '.join(perplexities)}")
+        old = "" if step.replay_dev_loss is None else f", old dev {format_perplexity(step.replay_dev_loss)}"
+        perplexities = f"{train}dev {format_perplexity(step.dev_loss)}{best}{old}"
+        losses.append(f"{_perplexity_name(token_name)}: {perplexities}")
+    elif step.train_loss is not None and math.isfinite(step.train_loss):
+        losses.append(f"training loss {step.train_loss:.3f}{' (with auxiliary losses)' if has_auxiliary_loss else ''}")
     epoch = progress.epoch if progress.batch == 0 else progress.epoch + 1
     parts = [*losses, f"{speed}, {_format_duration(progress.seconds)}"]
     if step.rolled_back:
@@ -127,7 +123,7 @@ def format_step(step: StepReport, speed: str, token_name: str, *, has_auxiliary_
 
 
 def _perplexity_name(token_name: str) -> str:
-    return "perplexity by class" if token_name == "word" else f"perplexity per {token_name}"
+    return f"perplexity per {token_name}"
 
 
 def format_perplexity(loss: float) -> str:

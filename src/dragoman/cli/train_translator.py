@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.fine_tuning import FromOptions, ReplayPairOptions
 from dragoman.cli.gradient_training import check_training_output, fit_with_progress
-from dragoman.cli.messages import info, status, suggest_command, warn, warn_if_mostly_unknown
+from dragoman.cli.main import seconds_since_start
+from dragoman.cli.messages import info, status, warn, warn_if_mostly_unknown
 from dragoman.cli.option_groups import GivenSettings, OptionGroup, option, with_option_groups
 from dragoman.cli.options import NO_PAIR_FILE, Force, Output, PairFileOptions, Src, SrcField, Tgt, TgtField
 from dragoman.core.errors import DataError
-from dragoman.models.configs import TranslatorConfig, size_preset, with_size_preset
-from dragoman.training.config import TRANSLATOR, TrainingConfig, for_fine_tuning
+from dragoman.models.configs import TranslatorConfig, size_preset
+from dragoman.training.config import TRANSLATOR, TrainingConfig
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import ParallelCorpus
-    from dragoman.data.tokenizer import LinePairs, Tokenizer
+    from dragoman.data.tokenizer import LinePairs
+    from dragoman.models.planning import EncodedPairs
     from dragoman.models.translator import Translator
     from dragoman.models.two_way import TwoWayTranslator
 
@@ -105,11 +106,12 @@ class TokenizerOptions(OptionGroup):
             names = "--units, --tgt-units, --src-format, --min-count, --max-size and --vocab"
             raise DataError(f"--from uses the tokenizers of its translator; remove {names}")
 
-    def encode(self, lines: LinePairs) -> tuple[ParallelCorpus, Tokenizer, Tokenizer]:
-        """Return the encoded texts with the source and target tokenizer: trained on them, or of another translator."""
+    def encode(self, lines: LinePairs, max_subwords: int | None = None) -> EncodedPairs:
+        """Encode the texts by tokenizers that are trained on them, or those of another translator."""
         from dragoman.data.corpus import ParallelCorpus
         from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
         from dragoman.models.loading import load_translator
+        from dragoman.models.planning import EncodedPairs
 
         if self.src_format not in (PLAIN_TEXT, TREE):
             raise DataError(f"--src-format {self.src_format}: choose {PLAIN_TEXT} or {TREE}")
@@ -120,16 +122,18 @@ class TokenizerOptions(OptionGroup):
             model = load_translator(self.vocab_from)
             if (kind := model.source.format) != self.src_format:
                 raise DataError(f"--vocab {self.vocab_from}: reads {kind}; use --src-format {kind}")
-            return lines.encode(model.source, model.target), model.source, model.target
+            return EncodedPairs(lines.encode(model.source, model.target), model.source, model.target)
         if self.src_format == TREE and self.units not in ("auto", "word"):
             raise DataError(f"--src-format tree: the words of trees are not split; remove --units {self.units}")
-        train = partial(Tokenizer.train_and_encode, min_count=self.min_count, max_size=self.max_size)
+        train = partial(
+            Tokenizer.train_and_encode, min_count=self.min_count, max_size=self.max_size, max_subwords=max_subwords
+        )
         source, source_corpus = train(self.units, lines.source, format=self.src_format, name=lines.name)
         target, target_corpus = train(self.tgt_units or self.units, lines.target)
-        return ParallelCorpus(source_corpus, target_corpus), source, target
+        return EncodedPairs(ParallelCorpus(source_corpus, target_corpus), source, target)
 
 
-@partial(with_option_groups, default_texts=dict.fromkeys(CHOSEN_BY_SIZE, "by the number of training pairs"))
+@partial(with_option_groups, default_texts=dict.fromkeys(CHOSEN_BY_SIZE, "by the text and the time"))
 def train_translator(
     texts: TextOptions,
     output: Output,
@@ -143,8 +147,9 @@ def train_translator(
 ) -> None:
     """Train a translator: an encoder-decoder with attention.
 
-    Sizes that are not given are chosen by the number of training pairs. Raw text is split into subwords, which are
-    learned from the text and stored with the model; translations have capitals, punctuation and spacing.
+    With --minutes, sizes and settings that are not given are chosen so that training completes in this time; the speed
+    is measured first. Without it, training ends when the dev loss stops improving. Raw text is split into subwords,
+    which are learned from the text and stored with the model; translations have capitals, punctuation and spacing.
 
     If training is interrupted, run the same command again to resume it.
 
@@ -155,7 +160,9 @@ def train_translator(
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
       dragoman train translator --from de-en --src new.de --tgt new.en --dev-src new-dev.de --dev-tgt new-dev.en -o new
     """
+    from dragoman.cli.translator_training import choose_settings, report_translator, settings_for_fine_tuning
     from dragoman.data.segmenters import token_name
+    from dragoman.models.planning import EncodedPairs
     from dragoman.models.translator import Translator
     from dragoman.models.translator_training import (
         add_alignments,
@@ -166,23 +173,22 @@ def train_translator(
         model_directories,
     )
 
-    start_time = perf_counter()
     check_training_output(output, force=force)
     with status("reading"):
         lines, dev_lines = texts.read()
         base = start.load(Translator, model_config, given["model"])
         check_translator_data(lines, base.settings if base else model_config, given["model"])
-        model_config, training_config = with_size_preset(len(lines.source), model_config, training_config, given)
-        if base is None:
-            pairs, source, target = tokenizers.encode(lines)
-            pairs, translator = create_translator(pairs, source, target, model_config, training_config.seed)
-        else:
-            tokenizers.check_unused(start)
-            translator = base.for_text(lines.source, lines.target)
-            translator = start.extend_translator(translator, lines, tokenizers.min_count)
-            pairs = lines.encode(translator.source, translator.target)
-            training_config = for_fine_tuning(training_config, given["training"])
-        old_lines, old_dev_lines = replay.read(training_config, texts.pair_file, (texts.src_field, texts.tgt_field))
+    settings = model_config, training_config, given
+    if base is None:
+        setup = choose_settings(tokenizers, lines, dev_lines, *settings, output, force=force)
+        pairs, translator = create_translator(*setup.data, setup.model, setup.training.seed)
+    else:
+        tokenizers.check_unused(start)
+        translator = start.extend_translator(base.for_text(lines.source, lines.target), lines, tokenizers.min_count)
+        pairs = lines.encode(translator.source, translator.target)
+        setup = settings_for_fine_tuning(EncodedPairs(pairs, translator.source, translator.target), *settings)
+    with status("reading"):
+        old_lines, old_dev_lines = replay.read(setup.training, texts.pair_file, (texts.src_field, texts.tgt_field))
         old, old_dev = (None if text is None else encode_pairs(text, translator) for text in (old_lines, old_dev_lines))
     dev = None if dev_lines is None else _encode_dev(texts, lines, dev_lines, translator)
     units_were_chosen = tokenizers.units == "auto" and tokenizers.vocab_from is None and base is None
@@ -191,16 +197,19 @@ def train_translator(
     with status("aligning the training pairs"):
         pairs = add_alignments(pairs, translator, lines, texts.alignments)
         old = old if old is None or old_lines is None else add_alignments(old, translator, old_lines, None)
-    data = (pairs, dev, old, old_dev)
-    name = token_name(translator.target.segmenter)
-    result = fit_with_progress(translator, data, training_config, output, force=force, token_name=name)
-    trained = model_directories(output, translator)
-    if dev_lines is not None:
-        _report_dev_scores(trained, dev_lines, old_dev_lines, base, skip_scored=result.already_finished)
-    info(f"{output}: {perf_counter() - start_time:,.1f} seconds in total")
-    model_directory = next(iter(trained))
-    suggest_command("translate", model_directory)
-    suggest_command("evaluate", model_directory, "--src", "FILE", "--ref", "FILE")
+    result = fit_with_progress(
+        translator,
+        (pairs, dev, old, old_dev),
+        setup.training,
+        output,
+        force=force,
+        token_name=token_name(translator.target.segmenter),
+        elapsed_seconds=seconds_since_start(),
+        reserved_seconds=setup.reserved_seconds,
+    )
+    report_translator(
+        result, model_directories(output, translator), dev_lines, old_dev_lines, base, setup.dev_share, len(pairs)
+    )
 
 
 def _encode_dev(
@@ -215,30 +224,3 @@ def _encode_dev(
     if looks_swapped(lines, dev_lines):
         warn(f"{dev_lines.name}: has the words of the target language; are --dev-src and --dev-tgt swapped?")
     return dev
-
-
-def _report_dev_scores(
-    trained: dict[Path, Translator],
-    dev: LinePairs,
-    old_dev: LinePairs | None,
-    base: Translator | None,
-    *,
-    skip_scored: bool,
-) -> None:
-    """Print scores of the dev texts for a translator, or for two of opposite directions, by their directories.
-
-    For a translator that was trained further, those of the translator `base` before are printed too.
-    """
-    from dragoman.io.model_card import has_scores
-    from dragoman.models.translator_training import score_on_dev, score_text
-
-    for (path, model), lines in zip(trained.items(), (dev, dev.reversed), strict=False):
-        if skip_scored and has_scores(path):
-            continue
-        texts = {"dev": lines} if old_dev is None else {"dev": lines, "old dev": old_dev}
-        with status("translating the dev text"):
-            if base is not None:
-                for name, text in texts.items():
-                    info(f"before training: {score_text(base, name, text).text}")
-            for line in score_on_dev(path, model, texts):
-                info(line)

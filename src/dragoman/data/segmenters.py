@@ -273,11 +273,12 @@ def parse_spec(spec: str) -> tuple[str, int | None]:
     return kind, int(number)
 
 
-def train_segmenter(spec: str, *texts: Iterable[str]) -> Segmenter:
+def train_segmenter(spec: str, *texts: Iterable[str], max_subwords: int | None = None) -> Segmenter:
     """Train a segmenter on one text or, to be shared between them, on several.
 
     `auto` chooses the kind by the texts (see `choose_segmenter`). `subword` and `unigram` without a number choose the
-    number of subwords by the texts, at least two per character: Chinese has thousands of characters.
+    number of subwords by the texts, at most `max_subwords`, but at least two per character: Chinese has thousands of
+    characters.
     """
     lines = [list(text) for text in texts]
     kind, size = parse_spec(spec)
@@ -290,7 +291,8 @@ def train_segmenter(spec: str, *texts: Iterable[str]) -> Segmenter:
         types = (
             None if looks_unsegmented(all_lines) else len({word for line in all_lines for word in split_words(line)})
         )
-        size = max(recommended_size(len(all_lines), types), 2 * minimum_size(all_lines))
+        recommended = min(recommended_size(len(all_lines), types), max_subwords or MAX_SIZE)
+        size = max(recommended, 2 * minimum_size(all_lines))
     return _train_subwords(kind, size, all_lines)
 
 

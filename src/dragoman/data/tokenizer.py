@@ -24,6 +24,7 @@ class TokenizerTrainingKwargs(TypedDict, total=False):
 
     min_count: int | None
     max_size: int | None
+    max_subwords: int | None
     format: str
     name: str
 
@@ -57,6 +58,7 @@ class Tokenizer:
         *,
         min_count: int | None = None,
         max_size: int | None = None,
+        max_subwords: int | None = None,
         format: str = PLAIN_TEXT,
         name: str = "trees",
     ) -> tuple[Tokenizer, Corpus]:
@@ -67,6 +69,7 @@ class Tokenizer:
             lines: the training text.
             min_count: tokens with a lower count become `<unk>`. Default: 2 for words, otherwise 1.
             max_size: maximum size of the vocabulary.
+            max_subwords: maximum number of subwords, if the specification has no number.
             format: PLAIN_TEXT or TREE.
             name: the name of the text, for error messages.
 
@@ -76,7 +79,9 @@ class Tokenizer:
         if format == TREE:
             trees = Treebank.from_lines(lines, min_count=min_count or 2, max_size=max_size, source=name)
             return cls(WordSegmenter(), trees.vocab, tokenised=True, format=format), trees
-        trained = train_segmenter(segmenter, lines) if isinstance(segmenter, str) else segmenter
+        trained = (
+            train_segmenter(segmenter, lines, max_subwords=max_subwords) if isinstance(segmenter, str) else segmenter
+        )
         segmented = trained.segment_all(lines)
         counts = Counter(token for line in segmented for token in line)
         for special in SPECIALS[:UNK]:
@@ -156,6 +161,17 @@ class LinePairs:
             more = ", ..." if count > len(lines) else ""
             summary.append(f"{count:,} {reason} (line{'s' if count > 1 else ''} {', '.join(lines)}{more})")
         return summary
+
+    def select(self, indices: Iterable[int]) -> LinePairs:
+        """Return some of the pairs."""
+        chosen = list(indices)
+        return LinePairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], self.name)
+
+    def spread(self, number: int) -> LinePairs:
+        """Return at most this many pairs, spread evenly over the text."""
+        if number >= len(self.source):
+            return self
+        return self.select(i * len(self.source) // number for i in range(number))
 
     def encode(self, source: Tokenizer, target: Tokenizer) -> ParallelCorpus:
         return ParallelCorpus(source.encode(self.source, self.name), target.encode(self.target))

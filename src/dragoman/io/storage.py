@@ -30,7 +30,7 @@ CARD_MARKER = "<!-- Written by dragoman, which may overwrite this file; remove t
 SOURCE_VOCAB_FILE = "source-vocab.tsv"  # of translators
 SOURCE_PREFIX, TARGET_PREFIX = "source-", "target-"  # of the names of a translator's files
 LEXICON_FILE = "lexicon.tsv"  # a readable lexicon, of an aligner or of a translator that has one
-CHECKPOINT_FILE, METRICS_FILE = "training.safetensors", "metrics.jsonl"  # written by training
+CHECKPOINT_FILE, METRICS_FILE, PACE_FILE = "training.safetensors", "metrics.jsonl", "pace.jsonl"  # written by training
 REPORT_FILE = "report.html"  # of a demo or a ladder
 TWO_WAY_KIND, FORWARD, BACKWARD = "two-way", "forward", "backward"  # two translators trained together
 EXAMPLES_FILE = "examples.json"  # inputs that show what a translator is for
@@ -47,7 +47,7 @@ class DirectoryKind(NamedTuple):
 
 ALIGNER_FILES = {CONFIG_FILE, VOCAB_FILE, SOURCE_VOCAB_FILE, ARRAYS_FILE, LEXICON_FILE, CARD_FILE}
 SEGMENTER_FILES = {prefix + SENTENCEPIECE_FILE for prefix in (SOURCE_PREFIX, TARGET_PREFIX)}
-MODEL_FILES = {*ALIGNER_FILES, *SEGMENTER_FILES, CHECKPOINT_FILE, METRICS_FILE, EXAMPLES_FILE}
+MODEL_FILES = {*ALIGNER_FILES, *SEGMENTER_FILES, CHECKPOINT_FILE, METRICS_FILE, PACE_FILE, EXAMPLES_FILE}
 MODEL_DIRECTORY = DirectoryKind("a model", CONFIG_FILE, frozenset(MODEL_FILES))
 ALIGNER_DIRECTORY = DirectoryKind("an aligner", CONFIG_FILE, frozenset(ALIGNER_FILES))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from dragoman.align.aligner import Aligner
 from dragoman.core.errors import DataError
@@ -14,12 +13,16 @@ from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
-from dragoman.evaluation.task_scores import TaskScores, score_task
+from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task
 from dragoman.io.model_card import CardScore, choose_examples, write_examples
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
 
+# At least this BLEU, or percentage of words that are right, is called usable.
+MIN_QUALITY = {TargetKind.SENTENCES: 10.0, TargetKind.WORDS: 20.0, TargetKind.PHONES: 20.0}
+MIN_SOURCE_EFFECT = 1.15  # ratio of the perplexities with the sources of other lines and with the right ones
+FEW_EPOCHS, FEW_PAIRS = 2.0, 5_000
 MANY_UNKNOWN = 0.03  # share of unknown tokens in a training text that is reported
 
 
@@ -127,28 +130,90 @@ def encode_pairs(lines: LinePairs, model: Translator | TwoWayTranslator) -> Para
     return BidirectionalCorpus(pairs.source, pairs.target) if model.settings.symmetry else pairs
 
 
-class DevScores(NamedTuple):
-    """Scores of a dev text."""
+@dataclass(frozen=True)
+class DevExample:
+    """A sentence of the dev text with its translation."""
 
-    card_scores: list[CardScore]
-    text: str  # a line about them
+    source: str
+    translation: str
+    reference: str
 
 
-def score_on_dev(path: Path, model: Translator, texts: Mapping[str, LinePairs]) -> list[str]:
-    """Translate dev texts, given by their names, and return lines about the scores.
+@dataclass(frozen=True)
+class DevResult:
+    """What a trained translator does with the dev text."""
+
+    scores: TaskScores
+    perplexity: float  # per word
+    shuffled_perplexity: float | None  # with the sources of other lines; only measured if translations are not usable
+    sentences: int  # that were translated
+    examples: list[DevExample]
+
+    def __str__(self) -> str:
+        return f"{self.scores.headline_text}, perplexity {self.perplexity:,.2f} per word"
+
+    def card_scores(self, name: str) -> list[CardScore]:
+        """Return the scores for the model card, as those of the text with this name."""
+        scores = [CardScore(name, result.name, result.value, result.description) for result in self.scores.results]
+        return [*scores, CardScore(name, "perplexity per word", self.perplexity)]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the translations are good enough to be of use."""
+        return _quality(self.scores) >= MIN_QUALITY[self.scores.kind]
+
+    @property
+    def source_helps(self) -> bool:
+        """Whether the target is easier to predict from its source than from that of another line."""
+        return self.shuffled_perplexity is None or self.shuffled_perplexity > MIN_SOURCE_EFFECT * self.perplexity
+
+
+def _quality(scores: TaskScores) -> float:
+    """Return BLEU of sentences, and the share of words that are right, in percent, of other targets."""
+    return scores.of("BLEU" if scores.kind == TargetKind.SENTENCES else "accuracy").score
+
+
+def score_on_dev(
+    path: Path, model: Translator, texts: Mapping[str, LinePairs], share: float = 1.0
+) -> dict[str, DevResult]:
+    """Translate dev texts, given by their names, or a share of each.
 
     Scores of all texts and examples of the first are written to the model directory.
     """
-    scores = [score_text(model, name, lines) for name, lines in texts.items()]
-    model.write_card(path, [card_score for score in scores for card_score in score.card_scores])
+    results = {name: score_text(model, lines, share) for name, lines in texts.items()}
+    model.write_card(path, [score for name, result in results.items() for score in result.card_scores(name)])
     write_examples(path, choose_examples(next(iter(texts.values())).source))
-    return [f"{path}: {score.text}" for score in scores]
+    return results
 
 
-def score_text(model: Translator, name: str, lines: LinePairs) -> DevScores:
-    """Translate a text and return its scores."""
-    scores = task_scores(model, [translation.text for translation in model.translate(lines.source)], lines)
+def score_text(model: Translator, lines: LinePairs, share: float = 1.0) -> DevResult:
+    """Translate a dev text, or a share of it."""
+    lines = lines.spread(max(1, round(share * len(lines.source))))
+    texts = [translation.text for translation in model.translate(lines.source)]
+    scores = task_scores(model, texts, lines)
     perplexity = model.likelihood(lines.source, lines.target).perplexity
-    card_scores = [CardScore(name, result.name, result.value, result.description) for result in scores.results]
-    line = f"{name} text: {scores.headline_text}, perplexity {perplexity:,.2f} per word"
-    return DevScores([*card_scores, CardScore(name, "perplexity per word", perplexity)], line)
+    stripped = [line.strip() for line in lines.source]
+    inputs = map(stripped.index, choose_examples(lines.source))
+    examples = [DevExample(stripped[i], texts[i], lines.target[i]) for i in inputs]
+    result = DevResult(scores, perplexity, None, len(texts), examples)
+    if result.is_usable:
+        return result
+    shifted = [*lines.source[len(texts) // 3 :], *lines.source[: len(texts) // 3]]
+    return replace(result, shuffled_perplexity=model.likelihood(shifted, lines.target).perplexity)
+
+
+def explain_poor_result(result: DevResult, pairs: int, epochs: float) -> str:
+    """Return why the translations are not usable, and what to do."""
+    if epochs < FEW_EPOCHS:
+        return (
+            f"there was time for {epochs:.1f} epochs only; run the same command with more --minutes, which continues "
+            "this training, or with fewer pairs"
+        )
+    if not result.source_helps:
+        return (
+            "the source hardly helps to predict the target: the lines of the two sides may not belong together; check "
+            "them with dragoman doctor"
+        )
+    if pairs < FEW_PAIRS:
+        return f"{pairs:,} pairs are little text to learn a language from; add more pairs, even of other subjects"
+    return "check the text with dragoman doctor, and train longer with more --minutes"

@@ -33,20 +33,23 @@ class TrainingConfig(Settings):
     """Number of batches whose sentences are sorted by length together to reduce padding; 0: no sorting."""
     steps: int = Field(default=35, ge=1)
     """Truncated back-propagation length in words, for a model that carries its state."""
-    max_epochs: int = Field(default=20, ge=1)
-    """Maximum number of passes over the training text."""
+    max_epochs: int | None = Field(default=20, ge=1)
+    """Maximum number of passes over the training text; None: no limit."""
     max_updates: int | None = Field(default=None, ge=1)
     """Maximum number of updates. Default: no limit."""
     minutes: float | None = Field(default=None, gt=0)
-    """Maximum minutes of training, including the time before training was resumed. Default: no limit."""
+    """Minutes of training, including the time before training was resumed. Default: no limit."""
     patience: int = Field(default=3, ge=1)
-    """Stop after this many evaluations without improvement."""
+    """Stop after this many evaluations without improvement; with the schedule `cooldown`, start its cooldown."""
     check_every: int | None = Field(default=None, ge=1)
     """Updates between evaluations on the dev text. Default: one evaluation per epoch."""
     decay: float = Field(default=0.5, gt=0, le=1)
     """Multiply the learning rate by this after an evaluation without improvement; 1: no decay."""
-    schedule: Literal["constant", "linear", "cosine", "inverse-sqrt"] = "constant"
-    """Learning rate schedule. `linear` and `cosine` reach 0 at the limit of training."""
+    schedule: Literal["constant", "linear", "cosine", "cooldown", "inverse-sqrt"] = "constant"
+    """Learning rate schedule. `linear` and `cosine` reach 0 at the limit of training; `cooldown` is constant and
+    decreases linearly to 0 at the end of training, or as soon as the dev loss has stopped improving."""
+    cooldown: float = Field(default=0.4, gt=0, lt=1)
+    """Share of training over which the schedule `cooldown` decreases the learning rate."""
     warmup: int = Field(default=0, ge=0)
     """Updates over which the learning rate rises from 0."""
     clip: float | None = Field(default=None, gt=0)

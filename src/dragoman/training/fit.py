@@ -7,13 +7,14 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
 from typing import cast
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -29,7 +30,7 @@ from dragoman.training.loop import (
     StepReport,
     TrainingTask,
     TrainState,
-    evaluate_replay,
+    evaluate_loss,
     evaluate_start,
     load_parameters,
     training_steps,
@@ -44,6 +45,7 @@ from dragoman.training.objectives import (
     stream_objective,
     with_unknown_words,
 )
+from dragoman.training.pace import PaceLog
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, ExamplesT, LikelihoodModel, StorableModel, TranslationModel
 from dragoman.training.replay import with_replay
@@ -72,6 +74,7 @@ class FitResult:
     """The result of a training run. The model has the best parameters by the dev text, or without one the last."""
 
     progress: Progress
+    epochs: float  # passes over the training data
     already_finished: bool = False  # before this call
 
     @property
@@ -94,6 +97,8 @@ def fit(
     objective: Objective[ModelT, ExamplesT] = negative_log_likelihood,
     replay: ExamplesT | None = None,
     replay_dev: ExamplesT | None = None,
+    elapsed_seconds: float = 0.0,
+    reserved_seconds: float = 0.0,
     **settings: object,
 ) -> FitResult:
     """Train a model in place. Other arguments are settings of `TrainingConfig`.
@@ -114,6 +119,8 @@ def fit(
             predictions.
         replay: Old training data, against forgetting: a sample of it is the share `replay_share` of every epoch.
         replay_dev: Old dev data, evaluated with `dev`. The best parameters are selected by `dev` only.
+        elapsed_seconds: Seconds of `minutes` that have been used before.
+        reserved_seconds: Seconds of `minutes` that are needed afterwards.
 
     >>> from dragoman import Corpus, FeedForwardModel, fit
     >>> corpus = Corpus.from_sentences(["the cat sat", "the dog sat", "a cat ran", "a dog ran"])
@@ -131,7 +138,8 @@ def fit(
     if earlier and config.unknown_rate is None:
         config = validate(config, {"unknown_rate": 0.0}, "settings")
     fingerprints = _fingerprints({"train": data, "dev": dev, "replay": replay, "replay_dev": replay_dev})
-    task = _create_task(model, data, dev, objective, config, replay, replay_dev)
+    task = create_task(model, data, dev, config, objective, replay, replay_dev)
+    task = replace(task, elapsed_seconds=elapsed_seconds, reserved_seconds=reserved_seconds)
     directory = None
     if output is not None:
         if not isinstance(model, StorableModel):
@@ -146,11 +154,15 @@ def fit(
         state = TrainState.create(model, config)
         finished = directory is not None and directory.create_or_resume(state, config, force=force)
         if not finished:
+            if directory is not None:
+                task = replace(task, pace_log=PaceLog(directory.pace_file))
             if earlier:
                 evaluate_start(state, task)
             _run(state, task, directory, callback or (lambda event: None), forced=force)
         load_parameters(model, state.best_parameters)
-        return FitResult(state.progress, finished)
+        progress = state.progress
+        epochs = progress.epoch + progress.batch / max(1, len(task.batches(progress.epoch)))
+        return FitResult(progress, epochs, finished)
 
 
 def _earlier_data(model: nn.Module) -> list[object]:
@@ -188,14 +200,14 @@ def _check_data(model: nn.Module, text: Examples | None, config: TrainingConfig,
         raise DataError("batch_size 0: a model that carries its state needs 1 or more")
 
 
-def _create_task(
+def create_task(
     model: ModelT,
     data: ExamplesT,
     dev: ExamplesT | None,
-    objective: Objective[ModelT, ExamplesT],
     config: TrainingConfig,
-    replay: ExamplesT | None,
-    replay_dev: ExamplesT | None,
+    objective: Objective[ModelT, ExamplesT] = negative_log_likelihood,
+    replay: ExamplesT | None = None,
+    replay_dev: ExamplesT | None = None,
 ) -> TrainingTask:
     """Return the task: sentences in random order, or a stream for a model that carries its state.
 
@@ -223,7 +235,17 @@ def _create_task(
         if isinstance(examples, ParallelCorpus):
             source = UnknownWordReplacement.of_singletons(examples.source, config.unknown_rate)
         stateful = with_unknown_words(stateful, target, source)
-    return TrainingTask(examples, dev, stateful, config, perf_counter, order, replay_dev)
+    sample = None
+    if dev is not None and not carries and isinstance(model, LikelihoodModel):
+        sample = sample_examples(data, int(dev.sizes.sum()) // 2)
+    return TrainingTask(examples, dev, stateful, config, perf_counter, order, replay_dev, sample)
+
+
+def sample_examples(data: ExamplesT, predictions: int) -> ExamplesT:
+    """Return random examples with about this many predictions; always the same ones."""
+    order = np.random.default_rng(0).permutation(len(data))
+    number = int(np.searchsorted(np.cumsum(data.sizes[order]), predictions)) + 1
+    return data.select(np.sort(order[:number]))
 
 
 @contextmanager
@@ -266,7 +288,7 @@ def _run(
             isinstance(state.model, LikelihoodModel) and state.model.has_auxiliary_loss,
             frozen_parameters,
             state.progress.best_dev_loss if not state.progress.update else None,
-            evaluate_replay(state, task) if not state.progress.update else None,
+            evaluate_loss(task.replay_dev, state, task) if not state.progress.update else None,
         )
     )
     with catch_stop_signals() as request:

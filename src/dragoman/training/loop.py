@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from dragoman.training.optimizers import (
     create_optimizer,
     scheduled_learning_rate,
 )
+from dragoman.training.pace import PaceKeeper, PaceLog
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, RegularizedModel
 
@@ -48,6 +50,10 @@ class TrainingTask:
     clock: Callable[[], float]  # seconds
     data_order: DataOrder = SENTENCES
     replay_dev: Examples | None = None  # an old dev text, evaluated but not used to select the best parameters
+    train_sample: Examples | None = None  # of the training data, evaluated like the dev text
+    pace_log: PaceLog = field(default_factory=PaceLog)
+    elapsed_seconds: float = 0.0  # of the time limit, used before training
+    reserved_seconds: float = 0.0  # of the time limit, needed after training
 
     @cached_property
     def predictions(self) -> int:
@@ -87,8 +93,9 @@ class StepReport:
     rolled_back: bool  # the loss was not finite, and the parameters are again the best ones
     evaluated: bool  # the model was evaluated, and kept if it was the best
     dev_loss: float | None  # of the evaluation, if there is a dev text
-    train_loss: float | None  # mean since the last report of it, if it is due
+    train_loss: float | None  # mean since the last report of it, if it is due; with dropout and label smoothing
     replay_dev_loss: float | None = None  # of the old dev text, if there is one
+    sample_loss: float | None = None  # of a sample of the training text, evaluated like the dev text
 
 
 def training_steps(state: TrainState, task: TrainingTask) -> Iterator[StepReport]:
@@ -96,16 +103,27 @@ def training_steps(state: TrainState, task: TrainingTask) -> Iterator[StepReport
 
     The caller may save or stop between steps; the following steps do not depend on it.
     """
+    keeper = None
     while not state.progress.stop_reason:
         batches = task.batches(state.progress.epoch)
+        keeper = keeper or _create_pace_keeper(state, task, len(batches))
         for number in range(state.progress.batch, len(batches)):
-            yield _train_batch(state, task, batches[number], len(batches))
+            yield _train_batch(state, task, batches[number], len(batches), keeper)
             if state.progress.stop_reason:
                 return
 
 
-def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches: int) -> StepReport:
-    config, start, previous = task.config, task.clock(), state.progress
+def _create_pace_keeper(state: TrainState, task: TrainingTask, batches: int) -> PaceKeeper:
+    limit = None if task.config.minutes is None else 60 * task.config.minutes
+    elapsed = state.progress.seconds + task.elapsed_seconds
+    check_every = task.config.check_every or batches
+    return PaceKeeper(task.clock, task.pace_log, limit, check_every, elapsed, task.reserved_seconds)
+
+
+def _train_batch(
+    state: TrainState, task: TrainingTask, batch: Examples, batches: int, keeper: PaceKeeper
+) -> StepReport:
+    config, previous = task.config, state.progress
     fraction = previous.fraction_done(config, batches)
     learning_rate = scheduled_learning_rate(config, previous.update, fraction) * previous.rate_factor
     loss, gradient_norm, constraints = _compute_gradients(state, task, batch)
@@ -116,12 +134,13 @@ def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches
         _roll_back(state, config)
     predictions = int(batch.sizes.sum())
     measured = (loss * predictions, predictions) if finite else (0.0, 0)
-    state.progress = state.progress.after_batch(batches, *measured, task.clock() - start)
+    progress = state.progress.after_batch(batches, *measured)
+    pace = keeper.decide(progress.update, progress.pace)
+    state.progress = replace(progress, pace=pace, seconds=keeper.seconds)
     if state.progress.batch == 0:
         state.carry = None
     evaluated = state.progress.evaluation_due(config)
-    dev_loss = _evaluate(state, task) if evaluated else None
-    replay_dev_loss = evaluate_replay(state, task) if evaluated else None
+    losses = _evaluate(state, task, batches, keeper) if evaluated else EvaluationLosses()
     train_loss = None
     if evaluated or state.progress.update % config.report_every == 0:
         train_loss = state.progress.loss / state.progress.predictions if state.progress.predictions else math.nan
@@ -136,9 +155,10 @@ def _train_batch(state: TrainState, task: TrainingTask, batch: Examples, batches
         fraction,
         rolled_back,
         evaluated,
-        dev_loss,
+        losses.dev,
         train_loss,
-        replay_dev_loss,
+        losses.replay_dev,
+        losses.train_sample,
     )
 
 
@@ -210,10 +230,20 @@ def _roll_back(state: TrainState, config: TrainingConfig) -> None:
     state.progress = replace(state.progress, rolled_back=True, rate_factor=rate_factor, averaged_steps=0)
 
 
-def _evaluate(state: TrainState, task: TrainingTask) -> float | None:
+class EvaluationLosses(NamedTuple):
+    """Mean losses of an evaluation, of the texts that there are."""
+
+    dev: float | None = None
+    replay_dev: float | None = None
+    train_sample: float | None = None
+
+
+def _evaluate(state: TrainState, task: TrainingTask, batches: int, keeper: PaceKeeper) -> EvaluationLosses:
     """Evaluate on the dev text and keep the parameters if they are the best; without one, keep the last ones."""
-    start = task.clock()
-    dev_loss = _loss_of(task.dev, state, task)
+    start = keeper.seconds
+    texts = (task.dev, task.replay_dev, task.train_sample)
+    losses = EvaluationLosses(*(evaluate_loss(text, state, task) for text in texts))
+    dev_loss = losses.dev
     if dev_loss is not None and not math.isfinite(dev_loss):
         _roll_back(state, task.config)
     else:
@@ -221,35 +251,39 @@ def _evaluate(state: TrainState, task: TrainingTask) -> float | None:
         if state.progress.best_update == state.progress.update:
             best = state.average or dict(state.model.named_parameters())
             state.best_parameters = {name: tensor.detach().clone() for name, tensor in best.items()}
+        _cool_down_on_plateau(state, task.config, batches, keeper)
     reason = state.progress.stop_reason or state.progress.limit_reached(task.config)
     if reason and task.dev is not None and state.progress.best_dev_loss is None:
         raise DivergedError("the loss of the dev text was never finite; lower --learning-rate")
-    seconds = state.progress.seconds + task.clock() - start
+    seconds = keeper.seconds
+    keeper.evaluation_ended(seconds - start)
     state.progress = replace(state.progress, stop_reason=reason, seconds=seconds)
-    return dev_loss
+    return losses
+
+
+def _cool_down_on_plateau(state: TrainState, config: TrainingConfig, batches: int, keeper: PaceKeeper) -> None:
+    """With the schedule `cooldown`, start the cooldown instead of ending training."""
+    progress = state.progress
+    is_stable = progress.fraction_done(config, batches) < 1 - config.cooldown
+    if config.schedule == "cooldown" and progress.stop_reason and is_stable:
+        pace = keeper.start_cooldown(progress.update, progress.pace, config.cooldown)
+        state.progress = replace(progress, stop_reason="", evaluations_without_improvement=0, pace=pace)
 
 
 def evaluate_start(state: TrainState, task: TrainingTask) -> None:
     """Evaluate a model that was trained before, so that its parameters are kept unless training improves them."""
     if task.dev is not None and not state.progress.update and state.progress.best_dev_loss is None:
-        _evaluate(state, task)
+        loss = evaluate_loss(task.dev, state, task)
+        if loss is not None and math.isfinite(loss):
+            state.progress = state.progress.after_evaluation(loss, task.config)
 
 
-def evaluate_replay(state: TrainState, task: TrainingTask) -> float | None:
-    """Return the loss of the old dev text, if there is one. It is reported, and selects nothing."""
-    if task.replay_dev is None:
-        return None
-    start = task.clock()
-    loss = _loss_of(task.replay_dev, state, task)
-    state.progress = replace(state.progress, seconds=state.progress.seconds + task.clock() - start)
-    return loss
-
-
-def _loss_of(dev: Examples | None, state: TrainState, task: TrainingTask) -> float | None:
-    if dev is None:
+def evaluate_loss(text: Examples | None, state: TrainState, task: TrainingTask) -> float | None:
+    """Return the mean loss of a text, if there is one, with averaged parameters if there are any."""
+    if text is None:
         return None
     with _averaged_parameters(state):
-        return mean_loss(state.model, task.data_order.evaluation_batches(dev, MAX_PREDICTIONS), task.objective)
+        return mean_loss(state.model, task.data_order.evaluation_batches(text, MAX_PREDICTIONS), task.objective)
 
 
 @contextmanager

@@ -58,6 +58,7 @@ SCHEDULES: dict[str, Callable[[float, int, TrainingConfig], float]] = {
     "constant": lambda fraction, update, config: 1.0,
     "linear": lambda fraction, update, config: 1.0 - fraction,
     "cosine": lambda fraction, update, config: 0.5 * (1.0 + math.cos(math.pi * fraction)),
+    "cooldown": lambda fraction, update, config: min(1.0, (1.0 - fraction) / config.cooldown),
     "inverse-sqrt": lambda fraction, update, config: math.sqrt(max(config.warmup, 1) / max(config.warmup, update, 1)),
 }
 

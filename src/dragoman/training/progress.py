@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 
 from dragoman.training.config import TrainingConfig
+from dragoman.training.pace import Pace
+
+ADDED_FIELDS = {"pace"}  # that checkpoints of earlier versions do not have
 
 
 @dataclass(frozen=True)
@@ -25,23 +28,26 @@ class Progress:
     predictions: int = 0  # number of predictions in that sum
     averaged_steps: int = 0  # updates whose parameters are in the average
     stop_reason: str = ""  # once training has ended
+    pace: Pace = field(default_factory=Pace)  # how many updates there is time for
 
     def fraction_done(self, config: TrainingConfig, batches: int) -> float:
         """Return the fraction of the training run that is done, by the nearest limit."""
-        fractions = [(self.epoch + self.batch / batches) / config.max_epochs]
+        fractions = [self.pace.fraction_at(self.update)]
+        if config.max_epochs is not None:
+            fractions.append((self.epoch + self.batch / batches) / config.max_epochs)
         if config.max_updates is not None:
             fractions.append(self.update / config.max_updates)
-        if config.minutes is not None:
-            fractions.append(self.seconds / (60 * config.minutes))
         return max(fractions)
 
     def limit_reached(self, config: TrainingConfig) -> str:
         """Return the limit that ends training here, or an empty string."""
-        if self.epoch >= config.max_epochs:
+        if config.max_epochs is not None and self.epoch >= config.max_epochs:
             return _count(config.max_epochs, "epoch")
         if config.max_updates is not None and self.update >= config.max_updates:
             return _count(config.max_updates, "update")
-        if config.minutes is not None and self.seconds >= 60 * config.minutes:
+        if self.pace.end is not None and self.update >= self.pace.end:
+            if self.pace.plateau:
+                return "the dev loss stopped improving"
             return f"{config.minutes:g} minute{'' if config.minutes == 1 else 's'}"
         return ""
 
@@ -55,12 +61,19 @@ class Progress:
         return f"{_count(evaluations, 'evaluation')} without improvement" if evaluations >= config.patience else ""
 
     def with_new_limits(self, config: TrainingConfig) -> Progress:
-        """Return the progress under other limits: finished if one of them is reached."""
-        return replace(
-            self, stop_reason=self.limit_reached(config) or self._patience_exceeded(config), averaged_steps=0
-        )
+        """Return the progress under other limits: finished if one of them is reached.
 
-    def after_batch(self, batches: int, loss: float, predictions: int, seconds: float) -> Progress:
+        With more time, training continues with the learning rate of the fraction of the time that is over.
+        """
+        pace = Pace()
+        if config.minutes is not None:
+            fraction = min(1.0, self.seconds / (60 * config.minutes))
+            end = self.update if fraction == 1 else None
+            pace = Pace(self.update, fraction, end, self.update + 1, self.seconds)
+        after = replace(self, pace=pace, averaged_steps=0)
+        return replace(after, stop_reason=after.limit_reached(config) or after._patience_exceeded(config))
+
+    def after_batch(self, batches: int, loss: float, predictions: int) -> Progress:
         """Return the progress after one more batch."""
         epoch_ended = self.batch + 1 >= batches
         return replace(
@@ -70,7 +83,6 @@ class Progress:
             update=self.update + 1,
             loss=self.loss + loss,
             predictions=self.predictions + predictions,
-            seconds=self.seconds + seconds,
         )
 
     def after_evaluation(self, loss: float | None, config: TrainingConfig) -> Progress:
@@ -90,9 +102,10 @@ class Progress:
     @classmethod
     def from_json(cls, text: str) -> Progress:
         values = json.loads(text)
-        if values.keys() != {field.name for field in fields(cls)}:
+        names = {field.name for field in fields(cls)}
+        if not names - ADDED_FIELDS <= values.keys() <= names:
             raise ValueError("progress with other fields")
-        return cls(**values)
+        return cls(**{**values, "pace": Pace(**values.get("pace", {}))})
 
 
 def _count(number: int, noun: str) -> str:

@@ -29,6 +29,7 @@ from dragoman.io.storage import (
     CHECKPOINT_FILE,
     CONFIG_FILE,
     METRICS_FILE,
+    PACE_FILE,
     atomic_directory,
     atomic_file,
     map_arrays_with_metadata,
@@ -40,6 +41,7 @@ from dragoman.io.storage import (
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import StepReport, TrainState, load_parameters
 from dragoman.training.optimizers import load_state_tensors, state_tensors
+from dragoman.training.pace import PaceLog
 from dragoman.training.progress import Progress
 
 if TYPE_CHECKING:
@@ -62,6 +64,10 @@ class TrainingDirectory:
     def checkpoint(self) -> Path:
         return self.path / CHECKPOINT_FILE
 
+    @property
+    def pace_file(self) -> Path:
+        return self.path / PACE_FILE
+
     def create_or_resume(self, state: TrainState, config: TrainingConfig, *, force: bool) -> bool:
         """Start a training run, or resume the one in this directory. Return whether it is finished already.
 
@@ -76,6 +82,7 @@ class TrainingDirectory:
         limits_changed = self._check_same_config()
         self._resume(state)
         if limits_changed:
+            PaceLog(self.pace_file, last_update=state.progress.update)  # later decisions were for the other limits
             state.progress, state.average = state.progress.with_new_limits(config), {}
             for name, contents in self.model.configs().items():
                 with self._saving():
@@ -176,6 +183,7 @@ def _metrics(report: StepReport) -> dict[str, float]:
         "learning_rate": report.learning_rate,
         "gradient_norm": report.gradient_norm,
         "train_loss": report.train_loss,
+        "train_sample_loss": report.sample_loss,
         "dev_loss": report.dev_loss,
         "replay_dev_loss": report.replay_dev_loss,
         "best_dev_loss": progress.best_dev_loss,

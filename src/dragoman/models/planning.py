@@ -1,0 +1,268 @@
+"""Plans: sizes, units and training settings of translators for a text and a number of minutes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from dragoman.core.settings import validate
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import LinePairs, Tokenizer
+from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE
+from dragoman.models.configs import TranslatorConfig
+from dragoman.models.translator import Translator
+from dragoman.training.config import TrainingConfig
+from dragoman.training.planning import (
+    AVERAGE,
+    DEFAULT_MINUTES,
+    MAX_TRIAL_SECONDS,
+    TRIAL_SHARE,
+    Candidate,
+    Speed,
+    batch_size_for,
+    check_every_for,
+    choose_size,
+    faster_threads,
+    full_epochs,
+    learning_rate_for,
+    measure_speed,
+    not_given,
+    warmup_for,
+)
+
+TIME_LIMITS = ("max_epochs", "max_updates", "minutes")
+MAX_HIDDEN = 15.0  # times the fourth root of the number of predictions in the training text
+FEW_SUBWORDS = 4_000  # at most, unless there is time for more epochs than the following
+EPOCHS_WITH_MORE_SUBWORDS = 5.0
+# Up to this many epochs, dropout and embedding dropout: the more often a text is read, the more it is memorised.
+DROPOUT = ((2.0, 0.1, 0.1), (5.0, 0.2, 0.1), (15.0, 0.3, 0.2), (math.inf, 0.4, 0.2))
+SEARCH_COST = 2.5  # of translating the dev text by beam search, relative to training on its predictions once
+SEARCH_STARTUP = 2.0  # seconds
+SEARCH_SHARE = 0.05  # of the time, at most, for translating the dev text
+
+
+class NetworkSize(NamedTuple):
+    """Sizes of a network."""
+
+    embedding: int
+    hidden: int
+
+
+TRANSLATOR_SIZES = tuple(
+    NetworkSize(*sizes)
+    for sizes in (
+        (48, 64),
+        (64, 96),
+        (96, 128),
+        (128, 192),
+        (192, 256),
+        (256, 384),
+        (320, 512),
+        (448, 768),
+        (512, 1024),
+    )
+)
+
+
+class EncodedPairs(NamedTuple):
+    """Training pairs, and the tokenizers that encoded them."""
+
+    pairs: ParallelCorpus
+    source: Tokenizer
+    target: Tokenizer
+
+
+@dataclass(frozen=True)
+class TranslatorPlan:
+    """What to train, and how."""
+
+    data: EncodedPairs
+    model: TranslatorConfig
+    training: TrainingConfig
+    parameters: int
+    predictions_per_second: float
+    epochs: float  # that are expected
+    minutes: float  # that training is expected to take
+    larger_fits_text: bool  # whether more time would give a larger model
+    reserved_seconds: float  # for translating the dev text
+    dev_share: float  # of the dev text that there is time to translate
+
+    def describe(self) -> str:
+        """Return the plan in a few words, such as "4,000 subwords, 2.1 million parameters, about 9 epochs"."""
+        kinds = {tokenizer.segmenter.kind for tokenizer in (self.data.source, self.data.target)}
+        noun = {"char": "characters", "word": "words"}.get(kinds.pop(), "subwords") if len(kinds) == 1 else "tokens"
+        sizes = f"embedding {self.model.embedding}, hidden {self.model.hidden}"
+        epochs = f"{self.epochs:.1f}" if self.epochs < 3 else f"{self.epochs:.0f}"
+        return (
+            f"{len(self.data.target.vocab):,} {noun}, {self.parameters / 1e6:.1f} million parameters ({sizes}), "
+            f"about {epochs} epochs in {self.minutes:.0f} minutes"
+        )
+
+
+class StoredRun(NamedTuple):
+    """The settings of a training run in a directory, which are used again when it is resumed."""
+
+    model: Mapping[str, object]
+    training: Mapping[str, object]
+    units: tuple[str, str]  # of source and target
+
+    @classmethod
+    def read(cls, path: Path) -> StoredRun | None:
+        """Read the settings; None if there is no training run that can be resumed."""
+        if not (path / CHECKPOINT_FILE).is_file():
+            return None
+        try:
+            stored = yaml.safe_load((path / CONFIG_FILE).read_text(encoding="utf-8"))
+            units = stored["source"]["units"], stored["target"]["units"]
+            return cls(dict(stored["model"]), dict(stored["training"]), units)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
+            return None  # what is wrong is reported when training is resumed
+
+    def apply(
+        self, model: TranslatorConfig, training: TrainingConfig, given: Mapping[str, Collection[str]]
+    ) -> tuple[TranslatorConfig, TrainingConfig]:
+        """Return the stored settings, except those that are given. A limit that is given replaces the stored ones."""
+        limits = dict.fromkeys(TIME_LIMITS) if set(TIME_LIMITS) & set(given["training"]) else {}
+        choices = not_given({**self.training, **limits}, given["training"])
+        return (
+            validate(model, not_given(self.model, given["model"]), "model"),
+            validate(training, choices, "training"),
+        )
+
+
+@dataclass(frozen=True)
+class TranslatorPlanner:
+    """Plans the training of a translator on a text. Settings that are not given are chosen."""
+
+    encode: Callable[[int | None], EncodedPairs]  # the training pairs with at most this many subwords
+    dev: LinePairs | None
+    model: TranslatorConfig
+    training: TrainingConfig
+    given: Mapping[str, Collection[str]]  # names of the settings that are given, of the sections model and training
+
+    def plan(self, minutes: float | None, elapsed: Callable[[], float] = lambda: 0.0) -> TranslatorPlan:
+        """Return the plan for a number of minutes, of which `elapsed()` seconds are over.
+
+        Without a number, training ends when the dev loss stops improving, after at most an hour.
+        """
+        limit = 60 * (minutes or DEFAULT_MINUTES)
+        trial_seconds = min(MAX_TRIAL_SECONDS, TRIAL_SHARE * limit)
+        data, threads = self.encode(FEW_SUBWORDS), self.training.threads
+
+        def seconds_left() -> float:
+            return max(1.0, limit - elapsed())
+
+        def measure(size: NetworkSize, predictions_per_second: float) -> Candidate[NetworkSize]:
+            nonlocal threads
+            config = self._training_config(predictions_per_second * seconds_left(), threads)
+            model = self._create(data, self._model_config(size, 1.0))
+
+            def measure_with(number: int | None) -> Speed:
+                return measure_speed(model, data.pairs, config.model_copy(update={"threads": number}), trial_seconds)
+
+            if threads is None:
+                threads, speed = faster_threads(measure_with)
+            else:
+                speed = measure_with(threads)
+            return Candidate(size, model.num_parameters, speed)
+
+        sizes = self._sizes(data)
+        chosen = choose_size(sizes, lambda size: self._parameters(data, size), measure, seconds_left)
+        epochs = chosen.predictions_within(seconds_left()) / int(data.pairs.sizes.sum())
+        if epochs >= EPOCHS_WITH_MORE_SUBWORDS and _has_chosen_subwords(more := self.encode(None), data):
+            data = more
+            chosen = measure(chosen.size, chosen.speed.predictions_per_second)
+        return self._complete(data, chosen, minutes, seconds_left(), threads, is_largest=chosen.size == sizes[-1])
+
+    def _sizes(self, data: EncodedPairs) -> list[NetworkSize]:
+        """Return the sizes that suit the amount of text, with those that are given; at least one."""
+        most = MAX_HIDDEN * int(data.pairs.sizes.sum()) ** 0.25
+        suited = [size for size in TRANSLATOR_SIZES if size.hidden <= most] or [TRANSLATOR_SIZES[0]]
+        fixed = {name: getattr(self.model, name) for name in NetworkSize._fields if name in self.given["model"]}
+        return list(dict.fromkeys(size._replace(**fixed) for size in suited))
+
+    def _model_config(self, size: NetworkSize, epochs: float) -> TranslatorConfig:
+        dropout, embedding_dropout = next(rates for most, *rates in DROPOUT if epochs <= most)
+        choices = {
+            "tied": True,
+            **size._asdict(),
+            "readout": size.embedding,
+            "dropout": dropout,
+            "embedding_dropout": embedding_dropout,
+        }
+        return self.model.model_copy(update=not_given(choices, self.given["model"]))
+
+    def _training_config(self, predictions: float, threads: int | None) -> TrainingConfig:
+        """Return the settings for training on this many predictions."""
+        choices = {"batch_size": batch_size_for(predictions), "threads": threads, "max_epochs": None}
+        return self.training.model_copy(update=not_given(choices, self.given["training"]))
+
+    def _create(self, data: EncodedPairs, config: TranslatorConfig) -> Translator:
+        """Return a translator for measuring its speed, without what takes long to prepare."""
+        config = config.model_copy(update={"lexicon": False, "supervision": 0.0, "symmetry": 0.0})
+        return Translator.create(data.pairs, data.source, data.target, config, seed=self.training.seed)
+
+    def _parameters(self, data: EncodedPairs, size: NetworkSize) -> int:
+        """Return the number of parameters of a bidirectional encoder, a decoder with attention, and the vocabularies."""
+        embedding, hidden = size
+        encoder = 4 * hidden * (embedding + hidden // 2)
+        decoder = 4 * hidden * (embedding + 2 * hidden) + 3 * hidden * hidden + 2 * hidden * embedding
+        return encoder + decoder + embedding * (len(data.source.vocab) + len(data.target.vocab))
+
+    def _complete(
+        self,
+        data: EncodedPairs,
+        chosen: Candidate[NetworkSize],
+        minutes: float | None,
+        seconds: float,
+        threads: int | None,
+        *,
+        is_largest: bool,
+    ) -> TranslatorPlan:
+        """Return the plan with the chosen size."""
+        limit, rate = minutes or DEFAULT_MINUTES, chosen.speed.predictions_per_second
+        dev_predictions = 0 if self.dev is None else int(data.target.encode(self.dev.target).sizes.sum())
+        search_seconds = SEARCH_STARTUP + SEARCH_COST * dev_predictions / rate
+        reserved = min(search_seconds, SEARCH_SHARE * 60 * limit)
+        text = int(data.pairs.sizes.sum())
+        epochs = chosen.predictions_within(max(1.0, seconds - reserved)) / text
+        if minutes is None:
+            epochs = min(epochs, full_epochs(len(data.pairs)))
+        training = self._training_config(epochs * text, threads)
+        updates = epochs * text / chosen.speed.predictions
+        choices: dict[str, object] = {
+            "learning_rate": learning_rate_for(updates),
+            "warmup": warmup_for(updates),
+            "schedule": "cooldown",
+            "average": AVERAGE,
+            "minutes": limit,
+        }
+        if dev_predictions:
+            evaluation = dev_predictions / (3 * rate)  # without the backward pass
+            choices["check_every"] = check_every_for(updates, chosen.speed.update_seconds, evaluation)
+        training = training.model_copy(update=not_given(choices, self.given["training"]))
+        return TranslatorPlan(
+            data=data,
+            model=self._model_config(chosen.size, epochs),
+            training=training,
+            parameters=chosen.parameters,
+            predictions_per_second=rate,
+            epochs=epochs,
+            minutes=epochs * text / rate / 60,
+            larger_fits_text=not is_largest,
+            reserved_seconds=reserved,
+            dev_share=min(1.0, reserved / search_seconds),
+        )
+
+
+def _has_chosen_subwords(data: EncodedPairs, fewer: EncodedPairs) -> bool:
+    """Return whether other numbers of subwords were chosen than in data with fewer."""
+    return any(
+        tokenizer.segmenter.spec != small.segmenter.spec
+        for tokenizer, small in ((data.source, fewer.source), (data.target, fewer.target))
+    )

@@ -1,0 +1,171 @@
+"""Choosing the size of a model and the settings of its training by the time there is.
+
+The speed of candidate sizes is measured on the text itself. A size fits if there is time to read enough of the text for
+its number of parameters; the largest that fits is chosen. Batches, warm-up, learning rate and dropout follow from the
+number of updates and epochs that can be expected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Generic, TypeVar
+
+import numpy as np
+from torch import nn
+
+from dragoman.core.threads import available_cores, limit_threads
+from dragoman.training.config import TrainingConfig
+from dragoman.training.fit import create_task, on_device
+from dragoman.training.loop import TrainState, training_steps
+from dragoman.training.protocols import Examples
+
+DEFAULT_MINUTES = 60.0  # at most, if no time is given
+PREDICTIONS_PER_PARAMETER = 0.5  # a model that is trained on less than this does better if it is smaller
+WARM_UP_UPDATES = 2  # not measured: memory is allocated and kernels are loaded
+MIN_MEASURED_UPDATES = 3
+TRIAL_SHARE, MAX_TRIAL_SECONDS = 0.01, 4.0  # of the time, for measuring one candidate
+TARGET_UPDATES = 8_000  # batches are as large as this many updates allow
+BATCH_SIZES = (300, 1500)  # least and most predictions per batch
+LEARNING_RATES = ((8_000, 0.006), (20_000, 0.004), (math.inf, 0.002))  # up to this many updates
+AVERAGE = 0.1  # of the updates, at the end: their parameters are averaged
+WARM_UP_SHARE, MAX_WARM_UP = 0.05, 200  # of the updates
+EVALUATION_SHARE = 0.03  # of the time
+EVALUATIONS = (5, 25)  # least and most per training run
+FULL_EPOCHS = 30.0  # until the dev loss stops improving, with 10,000 examples; fewer with more
+
+SizeT = TypeVar("SizeT")
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The measured speed of training."""
+
+    update_seconds: float
+    predictions: float  # per update
+
+    @property
+    def predictions_per_second(self) -> float:
+        return self.predictions / self.update_seconds
+
+
+def measure_speed(model: nn.Module, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
+    """Train a model for a few updates. Its parameters change."""
+    config = config.model_copy(update={"max_epochs": None, "max_updates": None, "minutes": None})
+    times, predictions = list[float](), list[int]()
+    with limit_threads(config.threads), on_device(model, config.device):
+        task = create_task(model, data, None, config)
+        start = perf_counter()
+        for report in training_steps(TrainState.create(model, config), task):
+            now = perf_counter()
+            times.append(now - start)
+            predictions.append(report.predictions)
+            measured = times[WARM_UP_UPDATES:]
+            if (len(measured) >= MIN_MEASURED_UPDATES and sum(measured) >= seconds) or sum(times) >= 3 * seconds:
+                break
+            start = perf_counter()
+    used = slice(min(WARM_UP_UPDATES, len(times) - 1), None)
+    return Speed(float(np.mean(times[used])), float(np.mean(predictions[used])))
+
+
+@dataclass(frozen=True)
+class Candidate(Generic[SizeT]):
+    """A size whose training speed was measured."""
+
+    size: SizeT
+    parameters: int
+    speed: Speed
+
+    def predictions_within(self, seconds: float) -> float:
+        return self.speed.predictions_per_second * seconds
+
+
+def choose_size(
+    sizes: Sequence[SizeT],
+    parameters: Callable[[SizeT], int],
+    measure: Callable[[SizeT, float], Candidate[SizeT]],
+    seconds_left: Callable[[], float],
+) -> Candidate[SizeT]:
+    """Return the largest size that there is time for, or the smallest if there is too little for any.
+
+    Speeds of sizes that have not been measured are predicted from one that has: a prediction costs time in proportion
+    to the number of parameters. The size that is returned has been measured.
+
+    Args:
+        sizes: From small to large.
+        parameters: Returns the number of parameters of a size.
+        measure: Measures a size; its second argument is the expected number of predictions per second.
+        seconds_left: Returns the seconds that training can take.
+    """
+    measured: dict[int, Candidate[SizeT]] = {}
+    chosen, speed = len(sizes) // 2, 0.0
+    while chosen not in measured:
+        measured[chosen] = latest = measure(sizes[chosen], speed)
+        seconds = seconds_left()
+        predicted = latest.speed.predictions_per_second * latest.parameters
+        rates = [predicted / parameters(size) for size in sizes]
+        rates = [measured[i].speed.predictions_per_second if i in measured else rate for i, rate in enumerate(rates)]
+        needed = [PREDICTIONS_PER_PARAMETER * parameters(size) for size in sizes]
+        fitting = [i for i, rate in enumerate(rates) if rate * seconds >= needed[i]]
+        chosen = max(fitting, default=0)
+        speed = rates[chosen]
+    return measured[chosen]
+
+
+def faster_threads(measure: Callable[[int], Speed]) -> tuple[int, Speed]:
+    """Return the number of threads with which training is fastest: all cores, or one if other programs use them."""
+    cores = available_cores()
+    speeds = {threads: measure(threads) for threads in sorted({cores, 1}, reverse=True)}
+    best = max(speeds, key=lambda threads: speeds[threads].predictions_per_second)
+    return best, speeds[best]
+
+
+def batch_size_for(predictions: float) -> int:
+    """Return a batch size for training on this many predictions: large, but with enough updates.
+
+    >>> [batch_size_for(predictions) for predictions in (1e5, 4e6, 1e8)]
+    [300, 500, 1500]
+    """
+    least, most = BATCH_SIZES
+    return int(min(most, max(least, round(predictions / TARGET_UPDATES, -2))))
+
+
+def warmup_for(updates: float) -> int:
+    """Return the updates of warm-up for this many updates.
+
+    >>> [warmup_for(updates) for updates in (20, 1000, 10_000)]
+    [1, 50, 200]
+    """
+    return int(min(MAX_WARM_UP, max(1, WARM_UP_SHARE * updates)))
+
+
+def learning_rate_for(updates: float) -> float:
+    """Return the learning rate of Adam for this many updates: high rates learn fast, and low ones better in the end.
+
+    >>> [learning_rate_for(updates) for updates in (1_000, 10_000, 100_000)]
+    [0.006, 0.004, 0.002]
+    """
+    return next(rate for most, rate in LEARNING_RATES if updates <= most)
+
+
+def check_every_for(updates: float, update_seconds: float, evaluation_seconds: float) -> int:
+    """Return the updates between evaluations, so that these take little of the time."""
+    least, most = EVALUATIONS
+    affordable = EVALUATION_SHARE * updates * update_seconds / max(1e-6, evaluation_seconds)
+    return max(1, math.ceil(updates / min(most, max(least, affordable))))
+
+
+def full_epochs(examples: int) -> float:
+    """Return an estimate of the epochs after which the dev loss stops improving: the more text, the fewer.
+
+    >>> [round(full_epochs(examples)) for examples in (1_000, 10_000, 100_000, 1_000_000)]
+    [64, 30, 14, 6]
+    """
+    return FULL_EPOCHS * (max(1, examples) / 10_000) ** (-1 / 3)
+
+
+def not_given(choices: Mapping[str, object], given: Collection[str]) -> dict[str, object]:
+    """Return the chosen settings without those that are given."""
+    return {name: value for name, value in choices.items() if name not in given}

@@ -1,0 +1,177 @@
+"""Plans: sizes and settings by the time there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import LinePairs, Tokenizer
+from dragoman.models import planning
+from dragoman.models.configs import TranslatorConfig
+from dragoman.models.planning import TRANSLATOR_SIZES, EncodedPairs, StoredRun, TranslatorPlanner
+from dragoman.training.config import TRANSLATOR, TrainingConfig
+from dragoman.training.planning import PREDICTIONS_PER_PARAMETER, Candidate, Speed, check_every_for, choose_size
+from dragoman.training.protocols import Examples
+
+GERMAN = ["ein hund bellt .", "eine katze schläft .", "der hund schläft .", "die katze bellt nicht ."] * 400
+ENGLISH = ["a dog barks .", "a cat sleeps .", "the dog sleeps .", "the cat does not bark ."] * 400
+LINES = LinePairs(GERMAN, ENGLISH)
+
+
+def choose(rate: Callable[[int], float], seconds: float, sizes: tuple[int, ...] = (1, 2, 4, 8, 16)) -> tuple[int, int]:
+    """Choose among sizes whose number of parameters is 1,000 times their number. Return the size and the trials."""
+    trials = 0
+
+    def measure(size: int, expected: float) -> Candidate[int]:
+        nonlocal trials
+        trials += 1
+        return Candidate(size, 1000 * size, Speed(1.0, rate(size)))
+
+    chosen = choose_size(sizes, lambda size: 1000 * size, measure, lambda: seconds)
+    return chosen.size, trials
+
+
+@pytest.mark.parametrize("seconds", [1.0, 10.0, 30.0, 100.0, 1000.0])
+def test_the_largest_size_that_there_is_time_for(seconds: float) -> None:
+    """Small networks are slower than their number of parameters suggests, so speeds are measured, not only predicted."""
+
+    def rate(size: int) -> float:
+        return 1000 / (0.5 + size)
+
+    size, trials = choose(rate, seconds)
+    fitting = [n for n in (1, 2, 4, 8, 16) if rate(n) * seconds >= PREDICTIONS_PER_PARAMETER * 1000 * n]
+    assert size == max(fitting, default=1)
+    assert trials <= 4
+
+
+def test_evaluations_take_little_of_the_time() -> None:
+    assert check_every_for(updates=1000, update_seconds=0.1, evaluation_seconds=0.001) == 40
+    slow = check_every_for(updates=1000, update_seconds=0.1, evaluation_seconds=2.0)
+    assert slow == 200, "at least five evaluations"
+
+
+class FakeMachine:
+    """Training speeds by the number of parameters, instead of measured ones."""
+
+    def __init__(self, parameters_per_second: float):
+        self.parameters_per_second = parameters_per_second
+        self.measured: list[TrainingConfig] = []
+
+    def measure_speed(self, model: object, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
+        self.measured.append(config)
+        rate = self.parameters_per_second / model.num_parameters  # type: ignore[attr-defined]
+        return Speed(config.batch_size / rate, config.batch_size)
+
+
+def encode(max_subwords: int | None) -> EncodedPairs:
+    source, source_corpus = Tokenizer.train_and_encode("word", GERMAN)
+    target, target_corpus = Tokenizer.train_and_encode("word", ENGLISH)
+    return EncodedPairs(ParallelCorpus(source_corpus, target_corpus), source, target)
+
+
+def plan(
+    monkeypatch: pytest.MonkeyPatch, minutes: float | None, speed: float = 3e9, **given: dict[str, object]
+) -> planning.TranslatorPlan:
+    monkeypatch.setattr(planning, "measure_speed", FakeMachine(speed).measure_speed)
+    sections = {"model": {}, "training": {}, **given}
+    planner = TranslatorPlanner(
+        encode,
+        LINES.spread(50),
+        TranslatorConfig(**sections["model"]),
+        TRANSLATOR.model_copy(update=sections["training"]),
+        {name: frozenset(settings) for name, settings in sections.items()},
+    )
+    return planner.plan(minutes)
+
+
+def test_more_time_or_a_faster_machine_gives_a_larger_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [plan(monkeypatch, minutes, 1e7).model.hidden for minutes in (0.05, 0.2, 1, 5, 100)]
+    assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
+    speeds = [plan(monkeypatch, 1, speed).model.hidden for speed in (1e6, 1e8, 1e10)]
+    assert speeds == sorted(speeds) and speeds[0] < speeds[-1]
+    assert sizes[-1] < TRANSLATOR_SIZES[-1].hidden, "a small text does not get the largest model"
+
+
+def test_plan_fits_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = plan(monkeypatch, 5, 1e7)
+    assert 0.85 * 5 <= result.minutes <= 5
+    predictions = result.epochs * result.data.pairs.sizes.sum()
+    updates = predictions / result.training.batch_size
+    assert result.training.warmup <= 0.1 * updates
+    assert 5 <= updates / result.training.check_every <= 26
+    assert result.training.max_epochs is None and result.training.minutes == 5
+    assert "million parameters" in result.describe() and "epochs in" in result.describe()
+
+
+def test_without_minutes_training_is_expected_to_end_before_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = plan(monkeypatch, None)
+    assert result.minutes < result.training.minutes == planning.DEFAULT_MINUTES
+    assert result.training.schedule == "cooldown"
+
+
+def test_given_settings_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"model": {"hidden": 40, "dropout": 0.15}, "training": {"batch_size": 77, "learning_rate": 0.5}}
+    result = plan(monkeypatch, 5, **given)
+    assert (result.model.hidden, result.model.dropout) == (40, 0.15)
+    assert (result.training.batch_size, result.training.learning_rate) == (77, 0.5)
+
+
+def test_one_thread_is_used_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.training.planning.available_cores", lambda: 2)
+
+    def measure_speed(model: object, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
+        return Speed(1.0, 5000.0 if config.threads == 1 else 1000.0)
+
+    monkeypatch.setattr(planning, "measure_speed", measure_speed)
+    planner = TranslatorPlanner(encode, None, TranslatorConfig(), TRANSLATOR, {"model": (), "training": ()})
+    assert planner.plan(1.0).training.threads == 1
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+    path = tmp_path_factory.mktemp("pairs")
+    for name, lines in (("train.de", GERMAN), ("train.en", ENGLISH), ("dev.de", GERMAN[:8]), ("dev.en", ENGLISH[:8])):
+        (path / name).write_text("".join(f"{line}\n" for line in lines))
+    texts = ("--src", path / "train.de", "--tgt", path / "train.en", "--dev-src", path / "dev.de")
+    return ("train", "translator", *texts, "--dev-tgt", path / "dev.en", "--threads", 1)
+
+
+def test_planned_training_is_resumed_and_continued(good, tmp_path: Path, command) -> None:  # type: ignore[no-untyped-def]
+    """The plan is stored: the same command does not plan again, also if the speed is another one."""
+    from dragoman.io.storage import CHECKPOINT_FILE
+    from dragoman.training.run_directory import read_progress
+
+    output = tmp_path / "model"
+    first = good(*command, "-o", output, "--minutes", 0.08)
+    assert "plan: " in first.err and "source       " in first.err and "reference    " in first.err
+    stored = StoredRun.read(output)
+    again = good(*command, "-o", output, "--minutes", 0.08)
+    assert "plan: " not in again.err and "already finished" in again.err
+    updates = read_progress(output / CHECKPOINT_FILE).update
+    longer = good(*command, "-o", output, "--minutes", 0.16)
+    assert "plan: " not in longer.err and "finished after" in longer.err
+    assert read_progress(output / CHECKPOINT_FILE).update > updates
+    after = StoredRun.read(output)
+    assert stored is not None and after is not None and after.model == stored.model
+    assert after.training == {**stored.training, "minutes": 0.16}
+    by_updates = good(*command, "-o", output, "--max-updates", 1)
+    assert "already finished" in by_updates.err, "other limits apply to the same run"
+
+
+def test_training_without_limits_ends_when_the_dev_loss_stops_improving(good, tmp_path: Path, command) -> None:  # type: ignore[no-untyped-def]
+    settings = ("--hidden", 16, "--embedding", 16, "--check-every", 4, "--patience", 2, "--batch-size", 300)
+    result = good(*command, "-o", tmp_path / "model", *settings, "--learning-rate", 0.02)
+    assert "at most 60 minutes" in result.err
+    assert "the dev loss stopped improving" in result.err or "without improvement" in result.err
+
+
+def test_a_useless_translator_is_reported_with_the_reason(good, tmp_path: Path, command) -> None:  # type: ignore[no-untyped-def]
+    result = good(*command, "-o", tmp_path / "model", "--max-updates", 2, "--hidden", 8, "--embedding", 8)
+    assert "not usable" in result.err and "epochs only" in result.err
+    assert "next: dragoman translate" not in result.err
