@@ -147,7 +147,7 @@ def test_planned_training_is_resumed_and_continued(good, tmp_path: Path, command
     from dragoman.io.storage import CHECKPOINT_FILE
     from dragoman.training.run_directory import read_progress
 
-    output = tmp_path / "model"
+    output, command = tmp_path / "model", (*command, "--patience", 1000)
     first = good(*command, "-o", output, "--minutes", 0.08)
     assert "plan: " in first.err and "source       " in first.err and "reference    " in first.err
     stored = StoredRun.read(output)

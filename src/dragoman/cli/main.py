@@ -10,16 +10,18 @@ from time import perf_counter
 import dragoman
 from dragoman.cli.commands import program_help
 
-START_TIME = perf_counter()
+_start_time = perf_counter()  # of the command
 
 
 def seconds_since_start() -> float:
-    """Return the seconds since the program was started."""
-    return perf_counter() - START_TIME
+    """Return the seconds since the command was started."""
+    return perf_counter() - _start_time
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command line and return its exit code."""
+    global _start_time
+    _start_time = perf_counter()
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
         if "_DRAGOMAN_COMPLETE" not in os.environ and arguments in (["--version"], ["--help"], ["-h"]):

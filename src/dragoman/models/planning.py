@@ -98,9 +98,10 @@ class TranslatorPlan:
         noun = {"char": "characters", "word": "words"}.get(kinds.pop(), "subwords") if len(kinds) == 1 else "tokens"
         sizes = f"embedding {self.model.embedding}, hidden {self.model.hidden}"
         epochs = f"{self.epochs:.1f}" if self.epochs < 3 else f"{self.epochs:.0f}"
+        time = f"{self.minutes:.0f} minutes" if self.minutes >= 2 else f"{60 * self.minutes:.0f} seconds"
         return (
             f"{len(self.data.target.vocab):,} {noun}, {self.parameters / 1e6:.1f} million parameters ({sizes}), "
-            f"about {epochs} epochs in {self.minutes:.0f} minutes"
+            f"about {epochs} epochs in {time}"
         )
 
 
