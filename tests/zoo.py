@@ -129,7 +129,7 @@ def _extended(text: Text, create: Callable[[Text], Any]) -> Any:
     """A model trained without the last words of the vocabulary, which are added afterwards."""
     lines, tokens = text.corpus.sentences_as_text(), text.corpus.vocab.tokens
     smaller = Corpus.from_sentences(lines, Vocab(tokens[:-3], text.corpus.vocab.counts[:-3]))
-    extended = create(Text(smaller, text.classes)).extend_vocabulary(lines, min_count=1)
+    extended = create(Text(smaller, text.classes)).extend_vocabulary([" ".join(tokens[-3:])], min_count=1)
     assert extended.vocab.tokens == tokens
     return extended
 
@@ -281,7 +281,7 @@ def _extended_translator(text: Text, **settings: Any) -> Translator:
     lines, tokens = text.corpus.sentences_as_text(), text.corpus.vocab.tokens
     smaller = Corpus.from_sentences(lines, Vocab(tokens[:-3], text.corpus.vocab.counts[:-3]))
     model = _translator(Text(smaller, text.classes), **settings)
-    return model.extend_vocabulary([foreign(line) for line in lines], lines, min_count=1)
+    return model.extend_vocabulary([foreign(line) for line in lines], [" ".join(tokens[-3:])], min_count=1)
 
 
 def _shortlisted(text: Text, **settings: Any) -> ShortlistScorer:

@@ -50,7 +50,7 @@ def replay_indices(
     >>> indices[:6].tolist(), (indices[6:] >= 6).tolist()
     ([0, 1, 2, 3, 4, 5], [True, True])
     >>> replay_indices(3, 3, 0.7, seed=1, epoch=0, contiguous=True).tolist()
-    [0, 1, 2, 4, 5, 3, 4, 5, 3, 4]
+    [0, 1, 2, 5, 3, 4, 5, 3, 4, 5]
     """
     number = max(1, round(new * share / (1 - share)))
     random = np.random.default_rng([seed, epoch, new])
