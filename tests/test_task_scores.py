@@ -17,7 +17,10 @@ from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.evaluation.comparison import ComparisonInput, compare_systems
 from dragoman.evaluation.significance import confidence_interval, paired_bootstrap
 from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task, target_kind
+from dragoman.evaluation.translator import evaluate_translator
+from dragoman.experiments.results import TranslatorRung
 from dragoman.models.translator_training import score_on_dev, task_scores
+from dragoman.report.ladder import overview_table, score_table
 from dragoman.report.translators import comparison_text
 from small_translators import ENGLISH, GERMAN, place, translators
 
@@ -178,10 +181,27 @@ def test_comparison_of_pronunciations() -> None:
     assert [test.metric for test in comparison.tests] == ["WER", "PER", "accuracy", "BLEU", "chrF"]
     shown = comparison_text(comparison)
     assert shown.startswith("Accuracy and error rates of 120 words, 12 of them with several references")
-    assert "new is significantly better in WER" in shown
+    assert "new is significantly better in WER" in shown and "By sentence length" not in shown
     plain = comparison.as_dict()
     assert list(plain["paired_bootstrap"]) == ["wer", "per", "accuracy", "bleu", "chrf"]
     assert plain["systems"][0]["metrics"]["WER"]["value"] == comparison.first.task_scores.results[0].value
+
+
+def test_tables_of_a_ladder_begin_with_the_metrics_of_the_kind() -> None:
+    model = translators()["one"]
+
+    def rung(sources: list[str], references: list[str]) -> TranslatorRung:
+        evaluation = evaluate_translator(model, sources, references)
+        return TranslatorRung("one", evaluation, evaluation.scores, seconds=1.0, parameters=2)
+
+    words = rung([line.split()[1] for line in GERMAN], [line.split()[1] for line in ENGLISH])
+    table = score_table([words])
+    assert list(table.headers[:4]) == ["translator", "accuracy, %", "CER, %", "perplexity"]
+    assert table.rows[0][1] == f"{words.evaluation.task_scores.headline[0].value:.2f}"
+    sentences = rung(GERMAN, ENGLISH)
+    assert "accuracy, %" not in score_table([sentences]).headers
+    assert "accuracy, %" in overview_table([words]).headers and "BLEU" in overview_table([sentences]).headers
+    assert overview_table([sentences]).rows[0][4] == f"{sentences.bleu:.1f}"
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------

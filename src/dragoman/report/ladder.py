@@ -31,7 +31,6 @@ SCORE_COLUMNS = (
     *("perplexity", "by class", ABOVE_FLOOR, f"BLEU, beam {DEFAULT_BEAM_SIZE}", "greedy", "length", "alignment error"),
     *("parameters", "seconds"),
 )
-OVERVIEW_COLUMNS = ("model", "predicts", "perplexity", "its floor", "BLEU", "seconds")
 
 Row = list[object]
 
@@ -172,13 +171,18 @@ def example_tables(
 
 
 def overview_table(rungs: Sequence[LanguageModelRung | TranslatorRung], caption: str = "") -> PageTable:
-    """Return language models and translators in one table."""
+    """Return language models and translators in one table, with the first metric of translators: BLEU of sentences."""
     rows: list[Row] = []
+    metric = "BLEU"
     for rung in rungs:
-        predicts, bleu = ("P(E | F)", f"{rung.bleu:.1f}") if isinstance(rung, TranslatorRung) else ("P(E)", None)
+        predicts, score = "P(E)", None
+        if isinstance(rung, TranslatorRung):
+            result = rung.evaluation.task_scores.headline[0]
+            predicts, score = "P(E | F)", f"{result.value:.1f}"
+            metric = f"{result.name}, %" if result.is_percentage else result.name
         floor = None if rung.floor is None else format_with_error(*rung.floor)
-        rows.append([rung.name, predicts, rung.perplexity, floor, bleu, f"{rung.seconds:.1f}"])
-    return PageTable(OVERVIEW_COLUMNS, rows, caption)
+        rows.append([rung.name, predicts, rung.perplexity, floor, score, f"{rung.seconds:.1f}"])
+    return PageTable(["model", "predicts", "perplexity", "its floor", metric, "seconds"], rows, caption)
 
 
 def with_descriptions(table: PageTable, descriptions: Mapping[str, str]) -> PageTable:

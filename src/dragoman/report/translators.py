@@ -174,11 +174,13 @@ def comparison_text(comparison: Comparison, *, markdown: bool = False) -> str:
     format_section = TableSection.as_markdown if markdown else TableSection.as_text
     first, second = names = (comparison.first.name, comparison.second.name)
     lengths = {system.name: system.by_length for system in comparison.systems}
+    length_side = "the source" if comparison.has_source else "the references"
+    has_sentences = comparison.first.task_scores.kind == TargetKind.SENTENCES
     sections = [
         *metrics_section({system.name: system.task_scores for system in comparison.systems}),
         scores_section({system.name: system.scores for system in comparison.systems}),
         paired_section(names, comparison.tests),
-        lengths_section(lengths, "the source" if comparison.has_source else "the references"),
+        *([lengths_section(lengths, length_side)] if has_sentences else []),
         frequencies_section(comparison),
         ngrams_section(f"n-grams gained: right more often in {second}", comparison.gained, names),
         ngrams_section(f"n-grams lost: right more often in {first}", comparison.lost, names),
