@@ -255,7 +255,7 @@ def test_dev_scores_at_the_end_of_training(tmp_path: Path) -> None:
     model = translators()["one"]
     model.save(tmp_path / "one")
     words = LinePairs([line.split()[1] for line in GERMAN], [line.split()[1] for line in ENGLISH])
-    line = score_on_dev(tmp_path / "one", model, words)
+    [line] = score_on_dev(tmp_path / "one", model, {"dev": words})
     assert "dev text: accuracy " in line and "CER " in line and "BLEU" not in line
     card = (tmp_path / "one" / "README.md").read_text()
     assert "| dev | accuracy |" in card and card.index("| dev | CER |") < card.index("| dev | BLEU |")

@@ -94,7 +94,7 @@ function listLargest(values, names, number = 3) {
 
 // -- the heat map --------------------------------------------------------------------------------------------------------
 
-const CELL = 30; // pixels
+const MIN_CELL = 18, MAX_CELL = 30; // pixels; in a narrow window cells are smaller
 const LABEL_LENGTH = 40; // characters; the title of a cell has all of them
 const FONT_SIZE = 13; // pixels, as in the style sheet
 const GAP = 8; // pixels between a label and the cells
@@ -110,26 +110,28 @@ function heatmap(rows, columns, weights, onSelect) {
   const columnWidths = columns.map(labelWidth);
   const left = GAP + Math.max(...rows.map(labelWidth)) + GAP;
   const top = FONT_SIZE + Math.max(...columnWidths) * Math.sin(SLANT) + GAP;
-  const reach = columnWidths.map((length, column) => CELL * (column + 0.5) + length * Math.cos(SLANT) + FONT_SIZE);
-  const width = left + Math.max(CELL * columns.length, ...reach) + 4;
-  const height = top + CELL * rows.length + 4;
-  const x = (column) => left + CELL * column;
-  const y = (row) => top + CELL * row;
+  const available = document.querySelector("main").clientWidth - left - columnWidths.at(-1) * Math.cos(SLANT) - FONT_SIZE;
+  const cell = Math.max(MIN_CELL, Math.min(MAX_CELL, Math.floor(available / columns.length)));
+  const reach = columnWidths.map((length, column) => cell * (column + 0.5) + length * Math.cos(SLANT) + FONT_SIZE);
+  const width = left + Math.max(cell * columns.length, ...reach) + 4;
+  const height = top + cell * rows.length + 4;
+  const x = (column) => left + cell * column;
+  const y = (row) => top + cell * row;
 
   const columnLabels = columns.map((text, column) =>
     svg("g", { class: "head", "data-column": column },
-      svg("rect", { class: "touch", x: x(column), y: 0, width: CELL, height: top }),
-      svg("text", { transform: `translate(${x(column) + CELL / 2 + 3} ${top - GAP}) rotate(-60)` }, truncate(text, LABEL_LENGTH)),
+      svg("rect", { class: "touch", x: x(column), y: 0, width: cell, height: top }),
+      svg("text", { transform: `translate(${x(column) + cell / 2 + 3} ${top - GAP}) rotate(-60)` }, truncate(text, LABEL_LENGTH)),
     ));
   const rowLabels = rows.map((text, row) =>
     svg("g", { class: "side", "data-row": row },
-      svg("rect", { class: "touch", x: 0, y: y(row), width: left, height: CELL }),
-      svg("text", { x: left - GAP, y: y(row) + CELL / 2, "text-anchor": "end", "dominant-baseline": "central" }, truncate(text, LABEL_LENGTH)),
+      svg("rect", { class: "touch", x: 0, y: y(row), width: left, height: cell }),
+      svg("text", { x: left - GAP, y: y(row) + cell / 2, "text-anchor": "end", "dominant-baseline": "central" }, truncate(text, LABEL_LENGTH)),
     ));
   const cells = weights.map((line, row) => line.map((weight, column) =>
     svg("g", { class: "cell", "data-row": row, "data-column": column },
-      svg("rect", { class: "touch", x: x(column), y: y(row), width: CELL, height: CELL }),
-      svg("rect", { class: "heat", x: x(column) + 1, y: y(row) + 1, width: CELL - 2, height: CELL - 2, "fill-opacity": weight.toFixed(3) }),
+      svg("rect", { class: "touch", x: x(column), y: y(row), width: cell, height: cell }),
+      svg("rect", { class: "heat", x: x(column) + 1, y: y(row) + 1, width: cell - 2, height: cell - 2, "fill-opacity": weight.toFixed(3) }),
       svg("title", {}, `${rows[row]}, ${columns[column]}: ${percent(weight)}`),
     )));
   const bands = ["row", "column"].map((direction) => svg("rect", { class: `band ${direction}` }));
@@ -140,12 +142,12 @@ function heatmap(rows, columns, weights, onSelect) {
     columnLabels, rowLabels, cells.flat(), bands);
   let selected = NOTHING;
 
-  function mark(cell) {
-    selected = cell;
-    columnLabels.forEach((label, column) => label.classList.toggle("marked", column === cell.column));
-    rowLabels.forEach((label, row) => label.classList.toggle("marked", row === cell.row));
-    placeBand(bands[0], cell.row !== null, { x: left, y: y(cell.row), width: CELL * columns.length, height: CELL });
-    placeBand(bands[1], cell.column !== null, { x: x(cell.column), y: top, width: CELL, height: CELL * rows.length });
+  function mark(chosen) {
+    selected = chosen;
+    columnLabels.forEach((label, column) => label.classList.toggle("marked", column === chosen.column));
+    rowLabels.forEach((label, row) => label.classList.toggle("marked", row === chosen.row));
+    placeBand(bands[0], chosen.row !== null, { x: left, y: y(chosen.row), width: cell * columns.length, height: cell });
+    placeBand(bands[1], chosen.column !== null, { x: x(chosen.column), y: top, width: cell, height: cell * rows.length });
   }
 
   element.addEventListener("pointerover", (event) => onSelect(cellOf(event.target.closest("[data-row], [data-column]"))));

@@ -159,7 +159,9 @@ function preselect(models) {
   if (models.length <= MAX_PRESELECTED) return new Set(models);
   const directory = ({ name }) => name.slice(0, name.lastIndexOf("/") + 1);
   const together = models.filter((model) => directory(model) === directory(models[0]));
-  const [baseline, ...others] = new Map(together.map((model) => [model.kind, model])).values();
+  const isLastOfKind = ({ kind }, index) => !together.slice(index + 1).some((other) => other.kind === kind);
+  const baseline = together.findLast(({ kind }) => kind === together[0].kind);
+  const others = together.filter((model, index) => model !== baseline && isLastOfKind(model, index));
   return new Set([baseline, ...others.slice(1 - MAX_PRESELECTED)]);
 }
 
