@@ -19,6 +19,7 @@ from dragoman.evaluation.significance import confidence_interval, paired_bootstr
 from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task, target_kind
 from dragoman.evaluation.translator import evaluate_translator
 from dragoman.experiments.results import TranslatorRung
+from dragoman.io.model_card import choose_examples, read_examples
 from dragoman.models.translator_training import score_on_dev, task_scores
 from dragoman.report.ladder import overview_table, score_table
 from dragoman.report.translators import comparison_text
@@ -255,8 +256,9 @@ def test_dev_scores_at_the_end_of_training(tmp_path: Path) -> None:
     model = translators()["one"]
     model.save(tmp_path / "one")
     words = LinePairs([line.split()[1] for line in GERMAN], [line.split()[1] for line in ENGLISH])
-    [line] = score_on_dev(tmp_path / "one", model, {"dev": words})
-    assert "dev text: accuracy " in line and "CER " in line and "BLEU" not in line
+    result = score_on_dev(tmp_path / "one", model, {"dev": words})["dev"]
+    assert [metric.name for metric in result.scores.headline] == ["accuracy", "CER"]
+    assert read_examples(tmp_path / "one") == choose_examples(words.source)
     card = (tmp_path / "one" / "README.md").read_text()
     assert "| dev | accuracy |" in card and card.index("| dev | CER |") < card.index("| dev | BLEU |")
     sentences = LinePairs(GERMAN, ENGLISH)
