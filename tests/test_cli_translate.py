@@ -423,10 +423,10 @@ def test_tree_translators_need_trees(run: Any, good: Any, place: Path) -> None:
         (["translate", "ONE", "--lm", "LM", "--fusion", "cubic"], "linear or log-linear"),
         (["translate", "ONE", "--lm", "LM", "--fusion", "linear", "--lm-weight", "1"], "below 1"),
         (["translate", "ONE", "--lm", "TWO"], "not a language model"),
-        (["translate", "OTHER", "--lm", "LM"], "dragoman units"),
+        (["translate", "OTHER", "--lm", "LM"], "dragoman train ngram"),
         (["translate", "ONE", "--text", "NOWHERE"], "no such file"),
         (["units", "TREE", "--source"], "nothing to split"),
-        (["units", "LM"], "not a translator"),
+        (["units", "LM", "--source"], "has no source"),
     ],
 )
 def test_bad_usage(

@@ -580,8 +580,10 @@ def language_model(name: str) -> dict[str, Any]:
         "score": model.score(DEV_ENGLISH),
         "score_words": [[list(word) for word in sentence] for sentence in model.score_words(DEV_ENGLISH[:2])],
         "next_words": {prefix: [list(word) for word in model.next_words(prefix, k=5)] for prefix in ("", "the dog")},
-        "sample": model.sample(4, seed=3, max_words=15),
-        "sample, narrowed": model.sample(3, seed=4, temperature=0.7, top_k=6, top_p=0.95, prefix="the", max_words=15),
+        "sample": model.sample(4, seed=3, max_words=15, show_unknown=True),
+        "sample, narrowed": model.sample(
+            3, seed=4, temperature=0.7, top_k=6, top_p=0.95, prefix="the", max_words=15, show_unknown=True
+        ),
     }
 
 

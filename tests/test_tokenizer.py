@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Corpus, DataError
-from dragoman.data.segmenters import CharSegmenter, train_segmenter
+from dragoman.data.segmenters import train_segmenter
 from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK
@@ -112,7 +112,7 @@ def test_damaged_config_raises_an_error(change: dict[str, object]) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=12), max_size=4))
 def test_any_line_can_be_encoded(lines: list[str]) -> None:
-    for tokenizer in (Tokenizer(CharSegmenter(), Tokenizer.train("char", RAW).vocab), Tokenizer.train("word", RAW)):
+    for tokenizer in (Tokenizer(Tokenizer.train("char", RAW).vocab), Tokenizer.train("word", RAW)):
         read = tokenizer.encode(lines)
         assert len(read) == len(lines)
         for number, line in enumerate(lines):

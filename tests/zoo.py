@@ -22,7 +22,6 @@ from dragoman.combine.ensemble import Ensemble
 from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.segmenters import WordSegmenter
 from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.unknown_words import ClosedVocabulary
@@ -118,6 +117,11 @@ def _loglinear(text: Text, features: str, **settings: Any) -> LogLinearModel:
     return model
 
 
+def _split(text: Text, units: str) -> Text:
+    """The same text in other tokens."""
+    return Text(Corpus.from_sentences(text.corpus.lines(), units=units), {})
+
+
 def _bucketed(buckets: str, models: list[LanguageModel]) -> Mixture:
     """Weights drawn at random: they differ from bucket to bucket, also where a text has little of one."""
     number = len(make_bucketing(buckets, models).labels)
@@ -193,6 +197,12 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     "recurrent, GRU, carries": lambda text: _recurrent(
         text, cell="gru", carries=True, first_state="learned", weight_dropout=0.2
     ),
+    "subwords": lambda text: _ngram(_split(text, "subword:36"), order=3),
+    "subwords, unigram model": lambda text: _ngram(_split(text, "unigram:36"), order=2),
+    "characters, LSTM": lambda text: _recurrent(_split(text, "char"), cell="lstm"),
+    "mixture of subwords": lambda text: (
+        lambda split: Mixture([_ngram(split, order=2), _cache(split, order=2)], [0.8, 0.2])
+    )(_split(text, "subword:36")),
     "mixture": lambda text: Mixture([_ngram(text, order=3), _cache(text, order=2)], [0.9, 0.1]),
     "mixture with a skip n-gram": lambda text: Mixture(
         [_ngram(text, order=3), _ngram(text, order=2, gap=1)], [0.7, 0.3]
@@ -270,7 +280,7 @@ def _translator(text: Text, seed: int = 1, **settings: Any) -> Translator:
     whole = {"embedding": 6, "hidden": 8, "filters": 7, "precision": "float64", **settings}
     trees = settings["encoder"] in TREE_ENCODERS
     pairs = _pairs(text, trees=trees)
-    source = Tokenizer(WordSegmenter(), pairs.source.vocab, format=TREE if trees else PLAIN_TEXT)
+    source = Tokenizer(pairs.source.vocab, format=TREE if trees else PLAIN_TEXT)
     model = Translator.create(pairs, source, seed=seed, embedding_reach=1.0, **whole)
     fit(model, pairs, max_updates=15, learning_rate=0.03, batch_size=100, pool=2, threads=1)
     return model

@@ -45,7 +45,7 @@ COMMANDS = {
     "inspect": ("", "Inspect a recurrent model: cells, saliency, gradients."),
     "export": ("exchange:export", "Export an n-gram model or word vectors for other tools."),
     "import": ("exchange:import_arpa", "Convert an ARPA file to a model directory."),
-    "units": ("units:units", "Split lines into the tokens of a translator."),
+    "units": ("units:units", "Split lines into the tokens of a model."),
     "demo": ("experiments:demo", "Train language models and translators on text from the lab."),
     "ladder": ("experiments:ladder", "Compare every kind of model on your text or the lab's."),
     "serve": ("serve:serve", "Serve models over HTTP, with a web page."),

@@ -81,8 +81,9 @@ def contrast(
 
 
 def _choose_language(language: str | None, models: dict[str, LanguageModel]) -> str:
-    """Return the given language, or the one of which the first model knows more words."""
+    """Return the given language, or the one of which the first model knows more words, or that it predicts better."""
     from dragoman.lab.minimal_pairs import sample_minimal_pairs
+    from dragoman.models.evaluate import evaluate
 
     if language is not None:
         if language.lower() not in LANGUAGES:
@@ -91,7 +92,12 @@ def _choose_language(language: str | None, models: dict[str, LanguageModel]) -> 
     if not models:
         return "en"
     name, model = next(iter(models.items()))
-    unknown = {code: _unknown_share(model, sample_minimal_pairs(code, count=2)) for code in LANGUAGES}
+    samples = {code: sample_minimal_pairs(code, count=2) for code in LANGUAGES}
+    if model.vocab.segmenter.kind != "word":  # hardly any piece is unknown
+        return min(
+            LANGUAGES, key=lambda code: evaluate(model, [pair.right for pair in samples[code]]).perplexity_characters
+        )
+    unknown = {code: _unknown_share(model, pairs) for code, pairs in samples.items()}
     best = min(unknown, key=unknown.__getitem__)
     if unknown[best] > MOSTLY_UNKNOWN:
         remedy = "train it on text of dragoman lab, or give --language"

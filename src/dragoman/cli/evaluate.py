@@ -47,9 +47,12 @@ def evaluate(
 ) -> None:
     """Measure language models or translators on a text.
 
-    For language models (--text): likelihood and perplexity. For translators (--src and --ref): BLEU and chrF by
-    sacreBLEU and the perplexity of the references; for several translators also, by paired bootstrap, whether they
-    differ significantly from the first. Several models are printed as a table.
+    For language models (--text): likelihood and perplexity. Those per word and per character divide by the words and
+    characters of the text, so that models of words, subwords and characters can be compared.
+
+    For translators (--src and --ref): BLEU and chrF by sacreBLEU and the perplexity of the references; for several
+    translators also, by paired bootstrap, whether they differ significantly from the first. Several models are printed
+    as a table.
 
     If the references are pronunciations, WER and PER come first; if they are single words, accuracy and CER. A source
     word that is listed several times has several references, of which the closest counts.
@@ -129,5 +132,5 @@ def _evaluate_models(
         evaluation = evaluate_token_scores(scores, true_log_probs.get(model.vocab))
         if evaluation.gap is not None and evaluation.gap.is_below(SUSPICIOUS_ERRORS):
             warn(f"{name} is significantly better than the floor: was it trained on this text?")
-        results.append(NamedEvaluation(name, evaluation, model.carries, dynamic))
+        results.append(NamedEvaluation(name, evaluation, model.carries, dynamic, model.vocab.segmenter.spec))
     return results

@@ -110,6 +110,8 @@ def train_with_gradients(
 
     A trained model `base` is trained further, otherwise `create` returns a new one.
     """
+    from dragoman.data.segmenters import token_name
+
     check_training_output(options.output, force=options.force)
     choices = _parse_choices(options.choose or ())
     options.replay.check(training)
@@ -123,8 +125,8 @@ def train_with_gradients(
         model = _train_candidates(options, create, training, choices, data)
     else:
         model = create(data)
-        texts = (data.corpus, data.dev, replay, replay_dev)
-        result = fit_with_progress(model, texts, training, options.output, force=options.force)
+        texts, name = (data.corpus, data.dev, replay, replay_dev), token_name(model.vocab.segmenter)
+        result = fit_with_progress(model, texts, training, options.output, force=options.force, token_name=name)
         if result.already_finished:
             suggest_next_commands(options)
             return
@@ -202,12 +204,13 @@ def _train_candidates(
     data: TrainingData,
 ) -> NeuralLanguageModel:
     """Train with each combination of settings, and return the best model."""
+    from dragoman.data.segmenters import token_name
     from dragoman.models.loading import load_language_model
     from dragoman.models.neural import NeuralLanguageModel
     from dragoman.report.tables import format_table
     from dragoman.training.model_selection import fit_best
 
-    with training_progress() as callback:
+    with training_progress(token_name(data.corpus.vocab.segmenter)) as callback:
 
         def announce(name: str) -> TrainingCallback:
             info(f"with {name}:")

@@ -101,7 +101,7 @@ def inspect_cells(
     if not cells:
         info("\n".join(names.values()))
     print("\n".join(_cell_rows(values, list(names))))
-    suggest_command("inspect", "saliency", model, " ".join(next(filter(None, values.words))))
+    suggest_command("inspect", "saliency", model, next(filter(None, corpus.lines())))
 
 
 def _cell_rows(values: Activations, cells: list[int]) -> Iterator[str]:
@@ -115,9 +115,14 @@ def _cell_rows(values: Activations, cells: list[int]) -> Iterator[str]:
 
 def _draw_cells(values: Activations, names: Mapping[int, str], word: str | None, path: Path) -> None:
     """Draw the first sentences that fit, of those that contain a word if one is given."""
+    from dragoman.models.inspection import is_word
     from dragoman.report.networks import MAX_WORDS, draw_cells
 
-    sentences = [number for number, words in enumerate(values.words) if words and (word is None or word in words)]
+    sentences = [
+        number
+        for number, words in enumerate(values.words)
+        if words and (word is None or any(is_word(token, word) for token in words))
+    ]
     short = [number for number in sentences if len(values.words[number]) <= MAX_WORDS]
     totals = accumulate(len(values.words[number]) for number in short)
     fitting = [number for number, total in zip(short, totals, strict=True) if total <= MAX_WORDS] or sentences[:1]
@@ -153,7 +158,7 @@ def inspect_saliency(
       dragoman inspect saliency lstm "he sees himself in the mirror" --word himself --picture himself.svg
       dragoman inspect saliency lstm "he sees himself" --all > matrix.tsv
     """
-    from dragoman.models.inspection import saliency
+    from dragoman.models.inspection import is_word, saliency
     from dragoman.report.networks import draw_saliency
 
     options.check_picture(picture)
@@ -164,7 +169,7 @@ def inspect_saliency(
     if show_all and word is not None:
         raise DataError("--all prints all predictions and --word one of them; remove one of the options")
     result = saliency(_load(model), sentence)
-    rows = [row for row, predicted in enumerate(result.predicted) if predicted == word]
+    rows = [row for row, predicted in enumerate(result.predicted) if word is not None and is_word(predicted, word)]
     if word is not None and not rows:
         raise DataError(f"--word {word!r}: not in the sentence; its words are {' '.join(result.predicted)}")
     if picture is not None:

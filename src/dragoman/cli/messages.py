@@ -46,10 +46,12 @@ def suggest_command(*words: str | Path, field: str | None = None, line: str | No
 
 
 def warn_if_mostly_unknown(corpus: Corpus, source: str) -> None:
-    """Warn if a model does not know most words of a text."""
+    """Warn if a model does not know most tokens of a text."""
+    from dragoman.data.segmenters import token_name
+
     unknown = len(corpus.unknown_positions)
     if 2 * unknown > corpus.num_words:
-        problem = f"{unknown:,} of {corpus.num_words:,} words are unknown"
+        problem = f"{unknown:,} of {corpus.num_words:,} {token_name(corpus.vocab.segmenter)}s are unknown"
         warn(f"{source}: {problem}; wrong column, language or tokenisation?")
 
 

@@ -16,6 +16,7 @@ from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
+    from dragoman.data.segmenters import Segmenter
     from dragoman.data.tokenizer import LinePairs
     from dragoman.data.vocabulary import Vocab
     from dragoman.models.language_model import LanguageModel
@@ -270,17 +271,22 @@ def check_output_file(name: str, path: Path | None) -> None:
 def encode_for_models(models: Sequence[tuple[str, LanguageModel]], text: str, field: str | None) -> list[Corpus]:
     """Read a text once, and encode it once for each vocabulary of the models, which are given with their names."""
     from dragoman.data.corpus import Corpus
-    from dragoman.data.formats import display_name, field_for, read_text
+    from dragoman.data.formats import decode_lines, display_name, field_for, read_text
     from dragoman.data.scanner import scan
 
-    scanned = scan(read_text(text, field_for(text, field)))
-    corpora: dict[Vocab, Corpus] = {}
+    content = read_text(text, field_for(text, field))
+    scanned = scan(content) if any(model.vocab.segmenter.kind == "word" for _, model in models) else None
+    corpora: dict[tuple[Vocab, Segmenter], Corpus] = {}
     for name, model in models:
-        if model.vocab not in corpora:
-            corpora[model.vocab] = Corpus.from_scan(scanned, model.vocab)
+        key = model.vocab, model.vocab.segmenter
+        if key not in corpora:
+            if scanned is not None and model.vocab.segmenter.kind == "word":
+                corpora[key] = Corpus.from_scan(scanned, model.vocab)
+            else:
+                corpora[key] = Corpus.from_sentences(decode_lines(content), model.vocab)
             vocabulary = f", by the vocabulary of {name}" if len(models) > 1 else ""
-            warn_if_mostly_unknown(corpora[model.vocab], f"{display_name(text)}{vocabulary}")
-    return [corpora[model.vocab] for _, model in models]
+            warn_if_mostly_unknown(corpora[key], f"{display_name(text)}{vocabulary}")
+    return [corpora[model.vocab, model.vocab.segmenter] for _, model in models]
 
 
 def short_names(paths: Sequence[str]) -> list[str]:

@@ -15,11 +15,17 @@ BAR_WIDTH = 40  # columns of a bar for probability 1
 
 
 def next_words(
-    model: Model, prefix: Prefix = "", k: Annotated[int, option("-k", "Number of words.", min=1)] = 10
+    model: Model,
+    prefix: Prefix = "",
+    k: Annotated[int, option("-k", "Number of words.", min=1)] = 10,
+    tokens: Annotated[
+        bool, option("--tokens", "Print the tokens of the model, such as subwords, with their exact probabilities.")
+    ] = False,
 ) -> None:
     """Print the most probable next words after a prefix.
 
-    </s> is the end of the sentence, and <unk> any unknown word.
+    </s> is the end of the sentence, and <unk> any unknown word. A model of subwords or characters completes them to
+    words; a word that begins with … continues the last word of the prefix.
 
     \b
     Example:
@@ -29,7 +35,8 @@ def next_words(
     from dragoman.report.tables import format_table
 
     check_utf8_argument(prefix)
-    words = load_language_model(model).next_words(prefix, k)
+    loaded = load_language_model(model)
+    words = loaded.next_tokens(prefix, k) if tokens else loaded.next_words(prefix, k)
     if sys.stdout.isatty():
         rows = [(word, f"{prob:.6f}", "█" * round(BAR_WIDTH * prob)) for word, prob in words]
         print(format_table(["word", "probability", ""], rows))
@@ -53,6 +60,14 @@ def sample(
     max_words: Annotated[
         int, option("--max-words", "Maximum number of words in a sentence, including the prefix.", min=1)
     ] = 200,
+    show_unknown: Annotated[
+        bool,
+        option(
+            "--show-unknown",
+            "Print <unk> for an unknown word. By default it is spelled by the model of unknown words (--unknown "
+            "characters in training), or another word is sampled.",
+        ),
+    ] = False,
 ) -> None:
     """Sample sentences from a language model.
 
@@ -69,7 +84,14 @@ def sample(
 
     check_utf8_argument(prefix)
     sentences = load_language_model(model).iter_samples(
-        n, seed, prefix=prefix, temperature=temperature, top_k=top_k, top_p=top_p, max_words=max_words
+        n,
+        seed,
+        prefix=prefix,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        max_words=max_words,
+        show_unknown=show_unknown,
     )
     for sentence in sentences:
         print(sentence, flush=True)

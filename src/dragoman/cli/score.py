@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +38,9 @@ class ScoreOptions(OptionGroup):
             "spelling; for several, columns of bits.",
         ),
     ] = False
+    tokens: Annotated[
+        bool, option("--tokens", "Print one row per token of the model, such as a subword, instead of per word.")
+    ] = False
     picture: Annotated[
         Path | None,
         option("--picture FILE", "Also draw the surprisal of each word, for at most 60 words: .svg or .png."),
@@ -56,8 +60,21 @@ class ScoreOptions(OptionGroup):
             raise DataError("--raw is for stupid-backoff, and --src for translators; remove one of them")
         if self.raw and (several or self.picture):
             raise DataError("--raw: raw scores are not probabilities; give one model and no --picture")
-        if self.log10 and several and self.words:
-            raise DataError("--log10: several models with --words are shown in bits; remove one of the options")
+        if self.log10 and several and self.has_rows:
+            name = "--words" if self.words else "--tokens"
+            raise DataError(f"--log10: several models with {name} are shown in bits; remove one of the options")
+        if self.words and self.tokens:
+            raise DataError("--words and --tokens: choose one of them")
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is a row for each word or token."""
+        return self.words or self.tokens
+
+    @property
+    def by_token(self) -> bool:
+        """Whether the parts of a sentence are tokens. Those of a translator are."""
+        return self.tokens or self.src is not None
 
 
 @with_option_groups
@@ -71,7 +88,8 @@ def score(
 
     Log-probabilities include the full cost of unknown words; -inf is probability 0. Prints one line for each input line,
     also for empty ones. With --words, prints rows `word TAB log-probability` for each word and </s>, and an empty line
-    between sentences.
+    between sentences. A word that a model splits into subwords or characters has the sum of theirs; in a script without
+    spaces between words, rows are tokens.
 
     For translators (--src): log P(E | F) of each line given the same line of the source. With --words, one row for each
     token.
@@ -105,20 +123,24 @@ def score(
         inputs = {str(path): _condition_on_source(path, lines) for path in models}
     if score_options.picture is not None:
         named = dict(zip(options.short_names(list(inputs)), inputs.values(), strict=True))
-        draw_surprisals(surprisal_table(named), score_options.picture, title="Surprisal: -log2 P(word | words before)")
+        table = surprisal_table(named, by_token=score_options.by_token)
+        draw_surprisals(table, score_options.picture, title="Surprisal: -log2 P(word | words before)")
         info(f"{score_options.picture}: the surprisal of each word, in bits")
     base = math.log(10) if score_options.log10 else 1.0
     if len(inputs) == 1:
         [single] = inputs.values()
-        print(word_scores(*single, base) if score_options.words else sentence_scores(*single, base))
-    elif not score_options.words:
+        rows = partial(word_scores, by_token=score_options.by_token) if score_options.has_rows else sentence_scores
+        print(rows(*single, base))
+    elif not score_options.has_rows:
         print(sentence_columns(inputs, base, is_terminal=sys.stdout.isatty()))
     elif sys.stdout.isatty():
         from rich.console import Console
 
-        Console(width=MAX_WIDTH).print(surprisal_grid(surprisal_table(inputs)))  # words and names are not truncated
+        Console(width=MAX_WIDTH).print(
+            surprisal_grid(surprisal_table(inputs, by_token=score_options.by_token))
+        )  # words and names are not truncated
     else:
-        print(surprisal_tsv(surprisal_table(inputs)))
+        print(surprisal_tsv(surprisal_table(inputs, by_token=score_options.by_token)))
 
 
 def _condition_on_source(path: Path, lines: LinePairs) -> tuple[LanguageModel, Corpus]:

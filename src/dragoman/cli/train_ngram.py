@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dragoman.ngram.model import NgramConfig, NgramModel
 
 MAX_LISTED_ORDERS = 8  # counts of more orders are added up
+CHARACTER_ORDER = 8  # default order of n-grams of characters
 # The keys are those of dragoman.ngram.smoothing.SMOOTHINGS, which takes long to import.
 SMOOTHING_SUMMARIES = {
     "maximum-likelihood": "relative frequencies; unseen n-grams have probability 0",
@@ -48,7 +49,9 @@ class NgramOptions(OptionGroup):
 
     panel = "Model"
 
-    order: Annotated[int | None, option("--order N", "Length of the longest n-grams. Default: 5.")] = None
+    order: Annotated[
+        int | None, option("--order N", "Length of the longest n-grams; for characters, the default is 8. Default: 5.")
+    ] = None
     smoothing: Annotated[str, option("--smoothing NAME", "Smoothing method.")] = "modified-kneser-ney"
     coefficients: Annotated[
         str, option("--coefficients A,A,...", "alpha_1,alpha_2,... for --smoothing interpolated.")
@@ -115,6 +118,8 @@ def train_ngram(
         entropy_prune=entropy_prune, quantise=quantise, gap=gap, interpolate_unigrams=not no_interpolate_unigrams
     )
     data = options.read()
+    if ngrams.order is None and data.corpus.vocab.segmenter.kind == "char":
+        config = config.model_copy(update={"order": CHARACTER_ORDER})
     with status("counting"), grouped_warnings():
         model = NgramModel.train(data.corpus, config, unknown=data.unknown, heldout=data.dev)
     model.save(options.output, replace=options.force)

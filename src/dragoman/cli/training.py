@@ -8,10 +8,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.messages import info, status, suggest_command, warn_if_mostly_unknown
+from dragoman.cli.messages import grouped_warnings, info, status, suggest_command, warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import DevText, Field, Force, Output, Text
 from dragoman.core.errors import DataError
+
+MOSTLY_KNOWN = 0.9  # share of known words in a text that is already split into tokens
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
@@ -23,13 +25,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class VocabOptions(OptionGroup):
-    """The vocabulary: that of another model, or the frequent words of the text."""
+    """The vocabulary: that of another model, or the frequent tokens of the text."""
 
     panel = "Data"
 
-    vocab_from: Annotated[Path | None, option("--vocab DIR", "Use the vocabulary of this model.")] = None
-    min_count: Annotated[int, option("--min-count N", "Words with a lower count become <unk>.", min=1)] = 1
-    max_size: Annotated[int | None, option("--max-size N", "Maximum number of words in the vocabulary.", min=1)] = None
+    units: Annotated[
+        str,
+        option(
+            "--units KIND",
+            "Kind of tokens: word, char, subword:N (BPE) or unigram:N, with N pieces learned from the text. auto: words "
+            "if the text is tokenised; if it is raw, subwords, or characters if it is small.",
+        ),
+    ] = "auto"
+    vocab_from: Annotated[
+        Path | None, option("--vocab DIR", "Use the vocabulary of this model, and split the text as it does.")
+    ] = None
+    min_count: Annotated[int, option("--min-count N", "Tokens with a lower count become <unk>.", min=1)] = 1
+    max_size: Annotated[int | None, option("--max-size N", "Maximum number of tokens in the vocabulary.", min=1)] = None
     replace_singletons: Annotated[
         bool, option("--replace-singletons", "Words that occur once are unknown; the same as --min-count 2.")
     ] = False
@@ -43,15 +55,21 @@ class VocabOptions(OptionGroup):
         """Read a text with this vocabulary, or that of `vocab_model`."""
         from dragoman.data.corpus import Corpus
         from dragoman.data.formats import display_name
+        from dragoman.data.segmenters import token_name
 
         min_count = max(self.min_count, 2) if self.replace_singletons else self.min_count
         if vocab_model is None:
-            corpus = Corpus.read(text, field=field, min_count=min_count, max_size=self.max_size)
-        elif min_count > 1 or self.max_size is not None:
-            names = "--min-count, --max-size and --replace-singletons"
+            with grouped_warnings():
+                corpus = Corpus.read(text, field=field, min_count=min_count, max_size=self.max_size, units=self.units)
+            if (segmenter := corpus.vocab.segmenter).kind != "word":
+                size = f"{corpus.vocab.num_known - 1:,} different {token_name(segmenter)}s"
+                hint = "; to split it at spaces only, use --units word" if self.units == "auto" else ""
+                info(f"{display_name(text)}: split into {size} (--units {segmenter.spec}){hint}")
+        elif min_count > 1 or self.max_size is not None or self.units != "auto":
+            names = "--min-count, --max-size, --replace-singletons and --units"
             raise DataError(f"--vocab uses a vocabulary without changes; remove {names}")
         else:
-            corpus = Corpus.read(text, vocab_model.vocab, field=field, training=True)
+            corpus = read_with_vocab(text, vocab_model.vocab, field, training=True)
         if not corpus.num_words:
             raise DataError(f"{display_name(text)}: the text has no words")
         return corpus
@@ -97,6 +115,7 @@ class LanguageModelOptions(OptionGroup):
     def read(self, base: Model | None = None, base_name: Path | None = None) -> TrainingData:
         """Read the texts. A trained model `base` that is trained further has the vocabulary."""
         from dragoman.data.formats import display_name, field_for
+        from dragoman.data.segmenters import token_name
 
         start_time = perf_counter()
         with status("reading"):
@@ -108,7 +127,8 @@ class LanguageModelOptions(OptionGroup):
                 dev = read_dev(self.dev_text, corpus.vocab, field_for(self.dev_text, self.field, self.text))
             data = TrainingData(corpus, self._unknown_word_model(corpus, vocab_model), dev, start_time)
         if (vocab_name := self.vocab.vocab_from or base_name) is not None:
-            counts = f"{len(corpus.unknown_positions):,} of {corpus.num_words:,} words"
+            tokens = f"{token_name(corpus.vocab.segmenter)}s"
+            counts = f"{len(corpus.unknown_positions):,} of {corpus.num_words:,} {tokens}"
             place = f"the vocabulary of {vocab_name}"
             info(f"{display_name(self.text)}: {counts} are not in {place} and became <unk>")
             warn_if_mostly_unknown(corpus, display_name(self.text))
@@ -126,12 +146,27 @@ class LanguageModelOptions(OptionGroup):
         return create_unknown_word_model(self.unknown or "uniform", corpus, self.unknown_words or DEFAULT_LANGUAGE_SIZE)
 
 
+def read_with_vocab(path: str, vocab: Vocab, field: str | None, *, training: bool = False) -> Corpus:
+    """Read a text, which may be already split into the tokens of the vocabulary (see `dragoman units`)."""
+    from dragoman.data.corpus import Corpus
+    from dragoman.data.formats import decode_lines, read_text
+    from dragoman.data.scanner import split_words
+    from dragoman.data.vocabulary import UNK
+
+    if vocab.segmenter.kind == "word":
+        return Corpus.read(path, vocab, field=field, training=training)
+    lines = decode_lines(read_text(path, field))
+    words = [split_words(line) for line in lines]
+    known = sum(vocab.id(word) != UNK for line in words for word in line)
+    is_split = known > MOSTLY_KNOWN * sum(map(len, words))
+    return Corpus.from_sentences(words if is_split else lines, vocab)
+
+
 def read_dev(path: str, vocab: Vocab, field: str | None) -> Corpus:
     """Read a held-out text, which must have words."""
-    from dragoman.data.corpus import Corpus
     from dragoman.data.formats import display_name
 
-    dev = Corpus.read(path, vocab, field=field)
+    dev = read_with_vocab(path, vocab, field)
     if not dev.num_words:
         raise DataError(f"{display_name(path)}: the dev text has no words")
     warn_if_mostly_unknown(dev, display_name(path))
@@ -145,13 +180,16 @@ def report_model(
 
     `coefficients` describes those that were fitted, if any.
     """
+    from dragoman.data.detokenize import looks_unsegmented
+    from dragoman.data.segmenters import token_name
     from dragoman.evaluation.floor import evaluate_language_model
     from dragoman.evaluation.lab_reference import true_log_probs_of
     from dragoman.io.model_card import CardScore
     from dragoman.report.tables import format_cell, format_with_error
 
     seconds = perf_counter() - data.start_time
-    info(f"{options.output}: {size}; {model.vocab.num_known - 1:,} known words; {seconds:.1f} seconds")
+    tokens = f"{token_name(model.vocab.segmenter)}s"
+    info(f"{options.output}: {size}; {model.vocab.num_known - 1:,} known {tokens}; {seconds:.1f} seconds")
     if coefficients:
         info(coefficients)
     scores, fingerprints = list[CardScore](), {"train": data.corpus.fingerprint()}
@@ -159,10 +197,16 @@ def report_model(
         caution = "; the coefficients were fitted on this text" if coefficients else ""
         evaluation = evaluate_language_model(model, data.dev, true_log_probs_of(options.dev_text, data.dev))
         likelihood, floor = evaluation.likelihood, evaluation.floor
-        scores.append(CardScore("dev", f"perplexity per word or sentence end{caution}", likelihood.perplexity))
+        is_spaced = not looks_unsegmented(data.dev.lines())
+        if is_spaced:
+            scores.append(CardScore("dev", f"perplexity per word or sentence end{caution}", likelihood.perplexity))
+        if model.vocab.segmenter.kind != "word":
+            scores.append(CardScore("dev", f"perplexity per character{caution}", likelihood.perplexity_characters))
         least = f" (floor {format_with_error(*floor.perplexity)})" if floor else ""
+        per_character = f"{likelihood.perplexity_characters:.4f} per character"
         counts = f"over {likelihood.tokens:,} tokens, {likelihood.unknown_words:,} unknown"
-        info(f"{options.dev_text}: perplexity {format_cell(likelihood.perplexity)}{least} {counts}{caution}")
+        per_word = f"{format_cell(likelihood.perplexity)} per word{least}, " if is_spaced else ""
+        info(f"{options.dev_text}: perplexity {per_word}{per_character}; {counts}{caution}")
         fingerprints["dev"] = data.dev.fingerprint()
     model.write_card(options.output, scores, fingerprints)
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.option_groups import option
 from dragoman.cli.options import Field, InputText, Model
 from dragoman.core.errors import DataError
+
+if TYPE_CHECKING:
+    from dragoman.data.segmenters import Segmenter
 
 
 def units(
@@ -19,30 +23,42 @@ def units(
     ] = False,
     join: Annotated[bool, option("--join", "Join tokens to text instead.")] = False,
 ) -> None:
-    """Split lines into the tokens of a translator.
+    """Split lines into the tokens of a model.
 
-    Prints the tokens of each line, separated by spaces. A language model trained on such text can be combined with the
-    translator (fusion).
+    Prints the tokens of each line, separated by spaces: words, or subwords or characters with ▁ for a space. Those of a
+    translator are the tokens of its target language.
 
     \b
     Example:
-      dragoman units de-en < news.en > tokens.en
-      dragoman train ngram --text tokens.en --vocab de-en -o news
-      dragoman translate de-en --lm news < test.de
+      dragoman units de-en < test.en
+      dragoman units lm < test.en
+      dragoman units lm < test.en | dragoman units lm --join
     """
     from dragoman.data.formats import read_line_batches
     from dragoman.data.scanner import split_words
-    from dragoman.data.tokenizer import TREE
-    from dragoman.models.loading import load_translator
 
-    translator = load_translator(model)
-    tokenizer = translator.source if source else translator.target
-    if tokenizer.format == TREE:
-        raise DataError(f"{model}: reads trees, whose words are its tokens; there is nothing to split")
+    segmenter = _load_segmenter(model, source=source)
     for lines in read_line_batches(text, field):
         if join:
-            printed = [tokenizer.join(split_words(line.text)) for line in lines]
+            printed = [segmenter.join(split_words(line.text)) for line in lines]
         else:
-            printed = [" ".join(tokens) for tokens in tokenizer.segmenter.segment_all(line.text for line in lines)]
+            printed = [" ".join(tokens) for tokens in segmenter.segment_all(line.text for line in lines)]
         sys.stdout.writelines(f"{line}\n" for line in printed)
         sys.stdout.flush()
+
+
+def _load_segmenter(path: Path, *, source: bool) -> Segmenter:
+    """Return the segmenter of a language model, or of one language of a translator."""
+    from dragoman.data.tokenizer import TREE
+    from dragoman.models.loading import load
+    from dragoman.models.translator import Translator
+
+    model = load(path)
+    if not isinstance(model, Translator):
+        if source:
+            raise DataError(f"{path}: a language model has no source; remove --source")
+        return model.vocab.segmenter
+    tokenizer = model.source if source else model.target
+    if tokenizer.format == TREE:
+        raise DataError(f"{path}: reads trees, whose words are its tokens; there is nothing to split")
+    return tokenizer.segmenter

@@ -55,8 +55,7 @@ def load_translators(
     loaded = load_language_model(language_model)
     if loaded.vocab != model.vocab:
         difference = model.vocab.describe_difference(loaded.vocab)
-        tokens = f"dragoman units {path} < TEXT > tokens.txt"
-        remedy = f"{tokens}, then dragoman train ngram --text tokens.txt --vocab {path} -o LM"
+        remedy = f"dragoman train ngram --text TEXT --vocab {path} -o LM"
         raise DataError(f"{language_model}: its words are not the tokens of {path} ({difference}); train one: {remedy}")
     weight = DEFAULT_LM_WEIGHT if lm_weight is None else lm_weight
     mode: CombinationMode = "linear" if fusion == "linear" else "log-linear"

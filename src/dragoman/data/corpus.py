@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,18 +16,58 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError, error_at_line
 from dragoman.core.types import Json
 from dragoman.data.alignments import WordAlignments
-from dragoman.data.formats import display_name, read_text
+from dragoman.data.detokenize import SAMPLE_LINES, looks_tokenised
+from dragoman.data.formats import decode_lines, display_name, read_text
 from dragoman.data.ranges import select_ranges, split_by_size
-from dragoman.data.scanner import ScannedText, check_lines, scan
+from dragoman.data.scanner import ScannedText, check_lines, scan, split_words
+from dragoman.data.segmenters import Segmenter, SubwordSegmenter, language_model_units, train_segmenter
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
 
-class EncodeKwargs(TypedDict, total=False):
-    """How a corpus uses or builds a vocabulary (see `Corpus.read`)."""
+class ScanKwargs(TypedDict, total=False):
+    """How a corpus of words uses or builds a vocabulary (see `Corpus.read`)."""
 
     min_count: int
     max_size: int | None
     training: bool | None
+
+
+class EncodeKwargs(ScanKwargs, total=False):
+    """How a corpus uses or builds a vocabulary, and its tokens (see `Corpus.read`)."""
+
+    units: str
+
+
+def _scan_options(options: EncodeKwargs) -> ScanKwargs:
+    """Return the options without the kind of tokens."""
+    scan_options = ScanKwargs()
+    for name in ("min_count", "max_size", "training"):
+        if name in options:
+            scan_options[name] = options[name]
+    return scan_options
+
+
+@dataclass(frozen=True)
+class TextLengths:
+    """Lengths of a text, by which perplexities are computed. They do not depend on how a model splits the text.
+
+    >>> TextLengths.from_lines(["the cat", "sat"])
+    TextLengths(words=3, characters=12, sentences=2)
+    """
+
+    words: int  # separated by spaces and TABs
+    characters: int  # with one space between words and one line break per line
+    sentences: int
+
+    @classmethod
+    def from_lines(cls, lines: Iterable[str]) -> TextLengths:
+        words = [split_words(line) for line in lines]
+        return cls(sum(map(len, words)), sum(len(" ".join(line)) + 1 for line in words), len(words))
+
+    @property
+    def tokens(self) -> int:
+        """Words and sentence ends."""
+        return self.words + self.sentences
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +102,45 @@ class Corpus:
 
         Args:
             path: the file, one sentence per line.
-            vocab: the vocabulary; None builds one from the text.
+            vocab: the vocabulary, whose segmenter splits the text; None builds one from the text.
             field: the column or key of a TSV or JSONL file.
-            options: `min_count` and `max_size` of a vocabulary built here (see `Vocab.build`); `training`: whether
-                `<s>` and `</s>` in the text are errors instead of unknown words, by default if no `vocab` is given.
+            options: for a vocabulary built here, `min_count` and `max_size` (see `Vocab.build`) and `units`: `word` (the
+                default), `char`, `subword:N` or `unigram:N`; `auto`: words if the text is tokenised, otherwise
+                subwords or, in a small text, characters. `training`: whether `<s>` and `</s>` among the words are
+                errors instead of unknown words, by default if no `vocab` is given.
         """
-        return cls.from_scan(scan(read_text(path, field)), vocab, source=display_name(path), **options)
+        text, source = read_text(path, field), display_name(path)
+        units = options.get("units", "word") if vocab is None else vocab.segmenter.kind
+        if units == "auto":
+            raw = text.split(b"\n")
+            if looks_tokenised(line.decode() for line in raw[:: max(1, len(raw) // SAMPLE_LINES)]):
+                units = "word"
+        if units == "word":
+            return cls.from_scan(scan(text), vocab, source=source, **_scan_options(options))
+        options["units"] = units
+        return cls.from_sentences(decode_lines(text), vocab, source=source, **options)
+
+    @classmethod
+    def from_raw_lines(
+        cls, lines: Sequence[str], segmenter: Segmenter, *, min_count: int | None = None, max_size: int | None = None
+    ) -> Corpus:
+        """Split lines with a segmenter and build the vocabulary of its tokens.
+
+        Args:
+            lines: the training text.
+            segmenter: a trained segmenter.
+            min_count: tokens with a lower count become `<unk>`. Default: 2 for words, otherwise 1.
+            max_size: maximum size of the vocabulary.
+        """
+        segmented = segmenter.segment_all(lines)
+        counts = Counter(token for line in segmented for token in line)
+        for special in SPECIALS[:UNK]:
+            counts.pop(special, None)  # in a text these are ordinary words, and always unknown
+        min_count = min_count or (2 if segmenter.kind == "word" else 1)
+        if isinstance(segmenter, SubwordSegmenter) and min_count == 1:
+            counts.update(dict.fromkeys(segmenter.pieces, 1))
+        vocab = Vocab.build(counts.keys(), counts.values(), min_count=min_count, max_size=max_size, segmenter=segmenter)
+        return cls.from_sentences(segmented, vocab)
 
     @classmethod
     def from_sentences(
@@ -77,7 +151,21 @@ class Corpus:
         source: str = "sentences",
         **options: Unpack[EncodeKwargs],
     ) -> Corpus:
-        """Build from strings (split at spaces and TABs) or lists of tokens. Error messages name `source`."""
+        """Build from strings, which are split as the vocabulary says, or lists of tokens. Errors mention `source`.
+
+        Without a vocabulary, one is built from the sentences. For the options, see `read`.
+        """
+        sentences, units = list(sentences), options.get("units", "word")
+        if vocab is None and units != "word":
+            strings = [line if isinstance(line, str) else " ".join(line) for line in sentences]
+            units = language_model_units(units, strings)
+            if units != "word":
+                min_count, max_size = options.get("min_count", 1), options.get("max_size")
+                return cls.from_raw_lines(
+                    strings, train_segmenter(units, strings), min_count=min_count, max_size=max_size
+                )
+        if vocab is not None and vocab.segmenter.kind != "word":
+            sentences = _segment_strings(sentences, vocab.segmenter)
         lines = [line if isinstance(line, str) else _join_tokens(line) for line in sentences]
         try:
             text = "".join(line + "\n" for line in lines).encode()
@@ -85,7 +173,7 @@ class Corpus:
             text = b""
         if text.count(b"\n") != len(lines):
             check_lines(lines)  # raises an error that names the line
-        return cls.from_scan(scan(text), vocab, source=source, **options)
+        return cls.from_scan(scan(text), vocab, source=source, **_scan_options(options))
 
     @staticmethod
     def from_scan(
@@ -178,8 +266,23 @@ class Corpus:
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         return (self[index] for index in range(len(self)))
 
+    def lines(self) -> list[str]:
+        """Return the text of the sentences, with single spaces between words."""
+        return [self.vocab.segmenter.join(tokens) for tokens in self.tokenized_sentences()]
+
+    def tokenized_sentences(self) -> list[list[str]]:
+        """Return the tokens of each sentence, unknown ones as they are spelled."""
+        return [line.split(" ") if line else [] for line in self.sentences_as_text()]
+
+    @property
+    def text_lengths(self) -> TextLengths:
+        """The lengths of the text, whatever its tokens are."""
+        if self.vocab.segmenter.kind == "word":
+            return TextLengths(self.num_words, self.num_characters, self.num_sentences)
+        return TextLengths.from_lines(self.lines())
+
     def sentences_as_text(self) -> list[str]:
-        """Return the sentences as strings with one space between words.
+        """Return the sentences as strings with one space between tokens.
 
         >>> corpus = Corpus.from_sentences(["the cat sat"])
         >>> Corpus.from_sentences(["the   bird sat", ""], corpus.vocab).sentences_as_text()
@@ -234,6 +337,12 @@ class Corpus:
     def with_unknown(self, unknown: NDArray[np.bool_]) -> Self:
         """Return a copy with `<unk>` where `unknown` is true, without spellings.  # unknown: (words,)"""
         return replace(self, ids=np.where(unknown, np.int32(UNK), self.ids))
+
+
+def _segment_strings(sentences: Sequence[str | Sequence[str]], segmenter: Segmenter) -> list[str | Sequence[str]]:
+    """Split those of the sentences that are strings."""
+    segmented = iter(segmenter.segment_all(line for line in sentences if isinstance(line, str)))
+    return [next(segmented) if isinstance(line, str) else line for line in sentences]
 
 
 def _join_tokens(tokens: Sequence[str]) -> str:

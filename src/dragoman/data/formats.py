@@ -50,8 +50,13 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
 
 def read_lines(path: str, field: str | None = None) -> list[str]:
     """Read the lines of a text, whatever line breaks it has."""
-    text = read_text(path, field_for(path, field)).decode("utf-8")
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+    return decode_lines(read_text(path, field_for(path, field)))
+
+
+def decode_lines(text: bytes) -> list[str]:
+    """Return the lines of a text, whatever line breaks it has."""
+    lines = text.decode("utf-8").removesuffix("\n").split("\n")
+    return [line.removesuffix("\r") for line in lines] if text else []
 
 
 def read_parallel_lines(path: str, expected: int, other: str, field: str | None = None) -> list[str]:

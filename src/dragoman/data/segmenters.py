@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dragoman.core.defaults import SENTENCEPIECE_FILE
+from dragoman.core.defaults import SENTENCEPIECE_FILE, SPECIALS
 from dragoman.core.errors import DataError, closest_match
 from dragoman.core.threads import available_cores
 from dragoman.data.detokenize import looks_tokenised, looks_unsegmented
 from dragoman.data.scanner import check_lines, split_words
-from dragoman.data.vocabulary import SPECIALS
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -41,6 +40,7 @@ MAX_LINE_BYTES = 1 << 20  # SentencePiece's default would skip lines of more tha
 UNKNOWN_PIECE = "no piece"  # has a space, so no text can contain it
 PROBE = "ﬁ  ﬁ"  # changed by a model with a normalisation rule, or by one whose last part is missing
 MIN_SIZE, MAX_SIZE = 200, 32_000
+CHARACTERS_PER_PIECE = 1_000  # of the text of a language model
 
 # SentencePiece gives two characters a meaning: ▁ (a space) and, in training, ▅ (an unknown character). These two and
 # three characters of the private use area are escaped before SentencePiece sees them.
@@ -75,6 +75,10 @@ class Segmenter(ABC):
         """Join tokens to a line."""
 
     @abstractmethod
+    def token_texts(self, tokens: Sequence[str]) -> list[str]:
+        """Return the text of each token, with a space before the first one of a word; concatenated, the line."""
+
+    @abstractmethod
     def word_indices(self, tokens: Sequence[str]) -> list[int]:
         """Return the index (from 0) of the space-separated word that each token belongs to."""
 
@@ -100,6 +104,9 @@ class WordSegmenter(Segmenter):
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
 
+    def token_texts(self, tokens: Sequence[str]) -> list[str]:
+        return [f" {token}" for token in tokens]
+
     def word_indices(self, tokens: Sequence[str]) -> list[int]:
         return list(range(len(tokens)))
 
@@ -120,8 +127,11 @@ class CharSegmenter(Segmenter):
         return [[escaped.get(character, character) for character in line.rstrip("\r")] for line in check_lines(lines)]
 
     def join(self, tokens: Sequence[str]) -> str:
+        return "".join(self.token_texts(tokens))
+
+    def token_texts(self, tokens: Sequence[str]) -> list[str]:
         plain = {SPACE_MARK: " ", SPACE_MARK + SPACE_MARK: SPACE_MARK}
-        return "".join(plain.get(token, token) for token in tokens)
+        return [plain.get(token, token) for token in tokens]
 
     def word_indices(self, tokens: Sequence[str]) -> list[int]:
         return assign_word_indices((token == SPACE_MARK, token != SPACE_MARK) for token in tokens)
@@ -189,6 +199,15 @@ class SubwordSegmenter(Segmenter):
     def join(self, tokens: Sequence[str]) -> str:
         text = " ".join(split_words("".join(tokens).replace(SPACE_MARK, " ")))
         return TO_RESTORE.sub(lambda match: UNESCAPED[match[0]], text)
+
+    def token_texts(self, tokens: Sequence[str]) -> list[str]:
+        texts, pending = [], ""  # an escape whose character is in the next token
+        for token in tokens:
+            text = pending + token.replace(SPACE_MARK, " ")
+            escapes = len(text) - len(text.rstrip(ESCAPE))
+            pending = ESCAPE if escapes % 2 else ""
+            texts.append(TO_RESTORE.sub(lambda match: UNESCAPED[match[0]], text.removesuffix(pending)))
+        return texts
 
     def word_indices(self, tokens: Sequence[str]) -> list[int]:
         return assign_word_indices((token.startswith(SPACE_MARK), token.strip(SPACE_MARK) != "") for token in tokens)
@@ -329,6 +348,32 @@ def choose_segmenter(*texts: Iterable[str]) -> str:
     singletons = [sum(n == 1 for n in count.values()) / max(1, count.total()) for count in counts]
     mostly_known = max(singletons, default=0) < MAX_SINGLETON_SHARE and all(map(looks_tokenised, all_lines))
     return "word" if mostly_known else "subword"
+
+
+def language_model_units(spec: str, lines: Sequence[str]) -> str:
+    """Return the units of a language model, with what `spec` leaves open chosen by the text.
+
+    `auto` are words if the text is tokenised; rare words are no reason to split them here, because a language model has
+    a model of unknown words. Otherwise they are subwords, one for each 1,000 characters of the text: a piece must occur
+    often enough that its contexts are known. If the text is too small for at least two subwords per character of its
+    alphabet, they are characters.
+
+    >>> texts = ["the cat sat ."], ["The cat sat."], [f"First {n}, then {n + 1}." for n in range(20_000)]
+    >>> [language_model_units("auto", text) for text in texts]
+    ['word', 'char', 'subword:480']
+    """
+    kind, size = parse_spec(spec)
+    if kind == "auto" and looks_tokenised(lines):
+        return "word"
+    if size is not None or kind in ("word", "char"):
+        return spec
+    size, minimum = sum(len(line) + 1 for line in lines) // CHARACTERS_PER_PIECE, 2 * minimum_size(lines)
+    size = min(round(size, -2 if size >= 1_000 else -1), MAX_SIZE)
+    if not looks_unsegmented(lines):
+        size = min(size, len({word for line in lines for word in split_words(line)}))
+    if kind == "auto":
+        return "char" if size < minimum else f"subword:{size}"
+    return f"{kind}:{max(size, minimum)}"
 
 
 def token_name(segmenter: Segmenter) -> str:

@@ -11,9 +11,9 @@ from dragoman.core.errors import DataError
 from dragoman.core.types import Json
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
-from dragoman.data.segmenters import Segmenter, SubwordSegmenter, WordSegmenter, load_segmenter, train_segmenter
+from dragoman.data.segmenters import Segmenter, load_segmenter, train_segmenter
 from dragoman.data.trees import Treebank
-from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
+from dragoman.data.vocabulary import Vocab
 
 PLAIN_TEXT, TREE = "text", "tree"  # formats of a source text
 SHOWN_LINES = 5  # line numbers of rejected units in a summary, for each reason
@@ -31,17 +31,20 @@ class TokenizerTrainingKwargs(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Tokenizer:
-    """A segmenter, a vocabulary and a text format.
+    """A vocabulary, its segmenter and a text format.
 
     >>> tokenizer = Tokenizer.train("word", ["the cat sat .", "the dog sat ."])
     >>> tokenizer.encode(["the bird sat ."]).ids.tolist(), tokenizer.decode([3, 4, 5])
     ([3, 2, 4, 5], 'the sat .')
     """
 
-    segmenter: Segmenter
     vocab: Vocab
     tokenised: bool = True  # whether punctuation is separated from words in the text
     format: str = PLAIN_TEXT  # TREE: lines are bracketed trees
+
+    @property
+    def segmenter(self) -> Segmenter:
+        return self.vocab.segmenter
 
     @classmethod
     def train(
@@ -78,19 +81,12 @@ class Tokenizer:
         """
         if format == TREE:
             trees = Treebank.from_lines(lines, min_count=min_count or 2, max_size=max_size, source=name)
-            return cls(WordSegmenter(), trees.vocab, tokenised=True, format=format), trees
+            return cls(trees.vocab, tokenised=True, format=format), trees
         trained = (
             train_segmenter(segmenter, lines, max_subwords=max_subwords) if isinstance(segmenter, str) else segmenter
         )
-        segmented = trained.segment_all(lines)
-        counts = Counter(token for line in segmented for token in line)
-        for special in SPECIALS[:UNK]:
-            counts.pop(special, None)  # in a text these are ordinary words, and always unknown
-        min_count = min_count or (2 if trained.kind == "word" else 1)
-        if isinstance(trained, SubwordSegmenter) and min_count == 1:
-            counts.update(dict.fromkeys(trained.pieces, 1))
-        vocab = Vocab.build(counts.keys(), counts.values(), min_count=min_count, max_size=max_size)
-        return cls(trained, vocab, looks_tokenised(lines)), Corpus.from_sentences(segmented, vocab)
+        corpus = Corpus.from_raw_lines(lines, trained, min_count=min_count, max_size=max_size)
+        return cls(corpus.vocab, looks_tokenised(lines)), corpus
 
     def encode(self, lines: Iterable[str], name: str = "trees") -> Corpus:
         """Convert lines to a Corpus, or to a Treebank if the format is TREE. Errors mention the text's `name`."""
@@ -112,7 +108,7 @@ class Tokenizer:
 
     def word_indices(self, corpus: Corpus) -> list[list[int]]:
         """Return the word index of each token, for each sentence of a corpus encoded by this tokenizer."""
-        return [self.segmenter.word_indices(line.split(" ") if line else []) for line in corpus.sentences_as_text()]
+        return [self.segmenter.word_indices(tokens) for tokens in corpus.tokenized_sentences()]
 
     def config(self) -> dict[str, Json]:
         return {"units": self.segmenter.spec, "tokenised": self.tokenised, "format": self.format}
@@ -123,7 +119,7 @@ class Tokenizer:
         if not isinstance(units, str) or format not in (PLAIN_TEXT, TREE):
             problem = f"a tokenizer with units {units!r} and format {format!r} does not exist"
             raise DataError(f"{problem}; train or copy the model again")
-        return cls(load_segmenter(units, files), vocab, bool(config["tokenised"]), format)
+        return cls(vocab.with_segmenter(load_segmenter(units, files)), bool(config["tokenised"]), format)
 
 
 class RejectedUnit(NamedTuple):

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from dragoman.core.errors import DataError
 from dragoman.core.types import Json
 
@@ -34,6 +36,15 @@ class UnknownWordModel(Protocol):
 
     def log_probs(self, spellings: Iterable[str]) -> list[float]:
         """Return log P(spelling | unknown) for each spelling."""
+        ...
+
+    @property
+    def spells(self) -> bool:
+        """Whether words can be sampled."""
+        ...
+
+    def sample(self, generator: np.random.Generator) -> str | None:
+        """Sample an unknown word, or return None if this is not possible."""
         ...
 
     def config(self) -> dict[str, Json]:
@@ -67,6 +78,13 @@ class UniformUnknownWords:
         log_prob = -math.log(self.language_size - self.num_known)
         return [log_prob for _ in spellings]
 
+    @property
+    def spells(self) -> bool:
+        return False
+
+    def sample(self, generator: np.random.Generator) -> str | None:
+        return None
+
     def config(self) -> dict[str, Json]:
         return {"kind": "uniform", "total": self.language_size}
 
@@ -89,6 +107,13 @@ class ClosedVocabulary:
 
     def log_probs(self, spellings: Iterable[str]) -> list[float]:
         return [-math.inf for _ in spellings]
+
+    @property
+    def spells(self) -> bool:
+        return False
+
+    def sample(self, generator: np.random.Generator) -> str | None:
+        return None
 
     def config(self) -> dict[str, Json]:
         return {"kind": "none"}

@@ -1,4 +1,4 @@
-"""The tokens that a model knows, and their ids."""
+"""The tokens that a model knows, their ids, and how a text is split into them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.core.defaults import SPECIALS as SPECIALS
 from dragoman.core.errors import DataError, encoding_error, error_at_line, file_errors
+from dragoman.data.segmenters import Segmenter, WordSegmenter
 
 START, END, UNK = 0, 1, 2
-SPECIALS = ("<s>", "</s>", "<unk>")
+WORDS = WordSegmenter()
 
 
 class Vocab:
     """An ordered set of tokens with their training counts.
 
     The ids 0, 1 and 2 are always `<s>`, `</s>` and `<unk>`. The other tokens follow in the order of their first
-    occurrence in the training text.
+    occurrence in the training text. The segmenter splits a text into tokens; by default these are words separated by
+    spaces.
 
     >>> vocab = Vocab.build(["the", "cat", "sat"], [5, 2, 1], min_count=2)
     >>> vocab.tokens
@@ -28,8 +31,13 @@ class Vocab:
     (4, 2)
     """
 
-    def __init__(self, tokens: Sequence[str], counts: Sequence[int] | NDArray[np.int64] | None = None):
-        self.tokens = tuple(tokens)
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        counts: Sequence[int] | NDArray[np.int64] | None = None,
+        segmenter: Segmenter = WORDS,
+    ):
+        self.tokens, self.segmenter = tuple(tokens), segmenter
         self.counts = np.zeros(len(self.tokens), np.int64) if counts is None else np.asarray(counts, np.int64)
         if self.tokens[:3] != SPECIALS:
             raise DataError(f"a vocabulary begins with {' '.join(SPECIALS)}; got {' '.join(self.tokens[:3])}")
@@ -41,7 +49,13 @@ class Vocab:
 
     @classmethod
     def build(
-        cls, tokens: Iterable[str], counts: Iterable[int], *, min_count: int = 1, max_size: int | None = None
+        cls,
+        tokens: Iterable[str],
+        counts: Iterable[int],
+        *,
+        min_count: int = 1,
+        max_size: int | None = None,
+        segmenter: Segmenter = WORDS,
     ) -> Vocab:
         """Keep the tokens that occur at least `min_count` times, and of those the `max_size` most frequent.
 
@@ -55,7 +69,11 @@ class Vocab:
             frequent = set(sorted(known, key=lambda token: -known[token])[:max_size])  # ties go to the earlier token
             known = {token: count for token, count in known.items() if token in frequent}
         unknown += sum(count_of.values()) - sum(known.values())
-        return cls([*SPECIALS, *known], [0, 0, unknown, *known.values()])
+        return cls([*SPECIALS, *known], [0, 0, unknown, *known.values()], segmenter)
+
+    def with_segmenter(self, segmenter: Segmenter) -> Vocab:
+        """Return the same tokens for texts that are split by this segmenter."""
+        return self if segmenter == self.segmenter else Vocab(self.tokens, self.counts, segmenter)
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -88,6 +106,8 @@ class Vocab:
 
     def describe_difference(self, other: Vocab) -> str:
         """Describe how two vocabularies differ, for an error message."""
+        if self.segmenter.spec != other.segmenter.spec:
+            return f"units {self.segmenter.spec} against {other.segmenter.spec}"
         if len(self) != len(other):
             return f"{len(self)} entries against {len(other)}"
         for index, (token, other_token) in enumerate(zip(self.tokens, other.tokens, strict=True)):

@@ -79,9 +79,9 @@ def extend_tokenizer(
         new = {token: count for token, count in tokens.items() if token not in known and count >= least}
     parts = [_old_ids(token, tokenizer) for token in new]
     unknown = sum(count for token, count in tokens.items() if token not in known and token not in new)
-    extended = Vocab([*vocab.tokens, *new], np.concatenate([vocab.counts, np.array([*new.values()], np.int64)]))
     counts = np.array([*new.values()], np.int64)
-    return replace(tokenizer, segmenter=segmenter, vocab=extended), NewTokens(parts, counts, unknown)
+    extended = Vocab([*vocab.tokens, *new], np.concatenate([vocab.counts, counts]), segmenter)
+    return replace(tokenizer, vocab=extended), NewTokens(parts, counts, unknown)
 
 
 def _old_ids(token: str, tokenizer: Tokenizer) -> list[int]:

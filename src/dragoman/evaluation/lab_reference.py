@@ -37,6 +37,8 @@ def lab_true_log_probs(language: str, corpus: Corpus, source: str = "sentences")
     from dragoman.lab.lab import german_english_lab  # compiles the grammar
 
     lab = german_english_lab()
+    if corpus.vocab.segmenter.kind != "word":  # the grammar is one of words, all of which the model can spell
+        corpus = Corpus.from_sentences(corpus.lines())
     return TrueLogProbs(
         lab.log_probs(language, corpus),
         lab.log_probs_with_spelling(language, corpus),

@@ -3,12 +3,16 @@
 The probability of an unknown word has two factors: that of its class `<unk>`, by the model, and that of its spelling,
 by the unknown-word model. They are kept separate here, and multiplied only where models with different vocabularies
 are compared.
+
+A model may split words into pieces or characters. The perplexities per word and per character divide by the words and
+characters of the text, so that all models can be compared. The probability of a text is that of its default
+segmentation: a lower bound, because other segmentations have a probability as well.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -17,8 +21,8 @@ from numpy.typing import NDArray
 
 from dragoman.core.scorer import BatchedScorer, PairScorer, Scorer, fold
 from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.corpus import TextLengths as TextLengths
 from dragoman.data.ranges import split_by_size
-from dragoman.data.scanner import split_words
 from dragoman.evaluation.results import AdditiveResult, to_json
 
 MAX_BATCH_TOKENS = 4096  # when translations are scored
@@ -95,8 +99,9 @@ class Likelihood(AdditiveResult):
     """
 
     sentences: int = 0
-    words: int = 0
-    unknown_words: int = 0  # words outside the vocabulary; a literal `<unk>` is not counted
+    words: int = 0  # separated by spaces
+    extra_pieces: int = 0  # tokens of the model beyond one per word: 0 for models of words
+    unknown_words: int = 0  # tokens outside the vocabulary; a literal `<unk>` is not counted
     characters: int = 0
     impossible: int = 0  # tokens of probability 0
     log_likelihood_known: float = 0.0  # log P of the tokens that are not unknown words, including `</s>`
@@ -106,8 +111,8 @@ class Likelihood(AdditiveResult):
 
     @property
     def tokens(self) -> int:
-        """Words and sentence ends."""
-        return self.words + self.sentences
+        """What the model predicts: words, pieces or characters, and sentence ends."""
+        return self.words + self.extra_pieces + self.sentences
 
     @property
     def log_likelihood(self) -> float:
@@ -121,8 +126,8 @@ class Likelihood(AdditiveResult):
 
     @property
     def perplexity(self) -> float:
-        """Per token, including the spellings of unknown words: exp(-log P / (words + sentence ends))."""
-        return _perplexity(self.log_likelihood_total, self.tokens)
+        """Per word, with sentence ends and the spellings of unknown words: exp(-log P / (words + sentence ends))."""
+        return _perplexity(self.log_likelihood_total, self.words + self.sentences)
 
     @property
     def perplexity_words(self) -> float:
@@ -131,13 +136,23 @@ class Likelihood(AdditiveResult):
 
     @property
     def perplexity_class(self) -> float:
-        """Per token, counting only the class of unknown words."""
-        return _perplexity(self.log_likelihood, self.tokens)
+        """Per word, with sentence ends, counting only the class of unknown words."""
+        return _perplexity(self.log_likelihood, self.words + self.sentences)
 
     @property
     def perplexity_known(self) -> float:
         """Per token, without unknown words."""
         return _perplexity(self.log_likelihood_known, self.tokens - self.unknown_words)
+
+    @property
+    def perplexity_tokens(self) -> float:
+        """Per token of the model, including the spellings of unknown words; not comparable between units."""
+        return _perplexity(self.log_likelihood_total, self.tokens)
+
+    @property
+    def perplexity_characters(self) -> float:
+        """Per character (with spaces and line breaks), including the spellings of unknown words."""
+        return _perplexity(self.log_likelihood_total, self.characters)
 
     @property
     def bits_per_character(self) -> float:
@@ -149,7 +164,7 @@ class Likelihood(AdditiveResult):
         names = (
             *("sentences", "words", "tokens", "unknown_words", "log_likelihood", "log_likelihood_unknown"),
             *("perplexity", "perplexity_words", "perplexity_class", "perplexity_known", "bits_per_character"),
-            *("characters", "impossible"),
+            *("perplexity_characters", "perplexity_tokens", "characters", "impossible"),
         )
         orders = {"found_orders": dict(self.matched_orders)} if self.matched_orders else {}
         return {name: to_json(getattr(self, name)) for name in names} | orders
@@ -191,11 +206,13 @@ class TokenScores:
         is_unknown = np.zeros(self.corpus.num_tokens, bool)
         is_unknown[self.corpus.unknown_token_positions] = True
         unknown_class, known = self.log_probs[is_unknown], self.log_probs[~is_unknown]
+        lengths = self.corpus.text_lengths
         return Likelihood(
-            sentences=self.corpus.num_sentences,
-            words=self.corpus.num_words,
+            sentences=lengths.sentences,
+            words=lengths.words,
+            extra_pieces=self.corpus.num_words - lengths.words,
             unknown_words=len(self.unknown_log_probs),
-            characters=self.corpus.num_characters,
+            characters=lengths.characters,
             impossible=int(np.isneginf(known).sum() + np.isneginf(unknown_class + self.unknown_log_probs).sum()),
             log_likelihood_known=float(known.sum()),
             log_likelihood_unknown_class=float(unknown_class.sum()),
@@ -227,33 +244,6 @@ def _perplexity(log_likelihood: float, count: int) -> float:
         return math.exp(-log_likelihood / count)
     except OverflowError:
         return math.inf
-
-
-@dataclass(frozen=True)
-class TextLengths:
-    """The length of a text, independent of how it is segmented.
-
-    log P of a text is a number of nats (natural logarithm), so models with different segmenters can be compared if it
-    is divided by the same length. A subword model gives the probability of one segmentation, which is a lower bound of
-    the probability of the text.
-
-    >>> TextLengths.from_lines(["the cat", "sat"])
-    TextLengths(words=3, characters=12, sentences=2)
-    """
-
-    words: int  # separated by spaces and TABs
-    characters: int  # with one space between words and one line break per line
-    sentences: int
-
-    @classmethod
-    def from_lines(cls, lines: Iterable[str]) -> TextLengths:
-        words = [split_words(line) for line in lines]
-        return cls(sum(map(len, words)), sum(len(" ".join(line)) + 1 for line in words), len(words))
-
-    @property
-    def tokens(self) -> int:
-        """Words and sentence ends."""
-        return self.words + self.sentences
 
 
 @dataclass(frozen=True)

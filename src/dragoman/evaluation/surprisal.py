@@ -1,7 +1,7 @@
 """Surprisal of each word of a text by several models: -log2 P(e_t | e_1 ... e_{t-1}), in bits.
 
-Each model encodes the text with its own vocabulary. The spellings of unknown words are included, so that the numbers
-of different models are comparable.
+Each model encodes the text with its own vocabulary. The spellings of unknown words are included, and the surprisal of a
+word is the sum over its pieces, so that the numbers of different models are comparable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Scorer
 from dragoman.data.corpus import Corpus
-from dragoman.data.vocabulary import END, SPECIALS
+from dragoman.data.text_parts import common_parts, token_parts
 from dragoman.evaluation.likelihood import token_scores
 
 
@@ -59,20 +59,17 @@ def surprisals(models: Mapping[str, Scorer], sentences: str | Iterable[str]) -> 
     return surprisal_table({name: (model, Corpus.from_sentences(lines, model.vocab)) for name, model in models.items()})
 
 
-def surprisal_table(inputs: Mapping[str, tuple[Scorer, Corpus]]) -> SurprisalTable:
-    """Compute the surprisals of one text by named models, for each of which it is already encoded."""
+def surprisal_table(inputs: Mapping[str, tuple[Scorer, Corpus]], *, by_token: bool = False) -> SurprisalTable:
+    """Compute the surprisals of one text by named models, for each of which it is already encoded.
+
+    With `by_token`, the rows are the models' tokens, which must be the same, instead of words.
+    """
     if not inputs:
         raise DataError("no model given; give at least one")
     corpora = [corpus for _, corpus in inputs.values()]
-    words = _words(corpora[0])
-    if any(_words(corpus) != words for corpus in corpora[1:] if corpus is not corpora[0]):
-        raise DataError("the models have different texts; give all the same one")
+    has_words = all(corpus.vocab.segmenter.kind == "word" for corpus in corpora)
+    parts = token_parts(corpora) if by_token or has_words else common_parts(corpora)
     log_probs = [token_scores(scorer, corpus).full_log_probs for scorer, corpus in inputs.values()]
-    bits = np.stack(log_probs, axis=1) / -math.log(2) + 0.0  # + 0.0: certain words have 0, not -0
-    return SurprisalTable(tuple(inputs), words, bits, corpora[0].token_offsets)
-
-
-def _words(corpus: Corpus) -> tuple[str, ...]:
-    """The words as they are spelled, and `</s>` after each sentence."""
-    lines = corpus.sentences_as_text()
-    return tuple(word for line in lines for word in (*(line.split(" ") if line else ()), SPECIALS[END]))
+    columns = [parts.sums(values, number) for number, values in enumerate(log_probs)]
+    bits = np.stack(columns, axis=1) / -math.log(2) + 0.0  # + 0.0: certain words have 0, not -0
+    return SurprisalTable(tuple(inputs), parts.words, bits, parts.offsets)

@@ -14,6 +14,7 @@ from dragoman.core.errors import DataError
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import split_by_size
+from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.vocabulary import END, START
 from dragoman.models.neural import TOKENS_PER_BATCH
 from dragoman.models.recurrent import RecurrentModel
@@ -65,12 +66,12 @@ def activations(model: RecurrentModel, corpus: Corpus, part: str = "h", layer: i
         of_group = torch.stack(steps, dim=1).double().cpu().numpy()  # (rows, longest, H)
         for row, sentence in enumerate(sentences):
             values[sentence] = of_group[row, : len(corpus[sentence])]
-    return Activations(tuple(map(_words, corpus.sentences_as_text())), tuple(values), part, number)
+    return Activations(tuple(map(tuple, corpus.tokenized_sentences())), tuple(values), part, number)
 
 
-def _words(text: str) -> tuple[str, ...]:
-    """Split a sentence at single spaces; other white space belongs to words."""
-    return tuple(text.split(" ")) if text else ()
+def is_word(token: str, word: str) -> bool:
+    """Return whether a token is a word, or the piece that is a whole word."""
+    return token in (word, SPACE_MARK + word)
 
 
 def correlated_cells(activations: Activations, feature: str, limit: int) -> list[tuple[int, float]]:
@@ -81,7 +82,7 @@ def correlated_cells(activations: Activations, feature: str, limit: int) -> list
     features = [
         np.arange(len(words))
         if feature == POSITION
-        else np.maximum.accumulate(np.array([word == feature for word in words], np.float64))
+        else np.maximum.accumulate(np.array([is_word(word, feature) for word in words], np.float64))
         for words in activations.words
     ]
     values = np.concatenate([np.zeros(0), *features])  # of the feature after each word
@@ -117,7 +118,7 @@ def saliency(model: RecurrentModel, sentence: str) -> Saliency:
         log_probs = [model.target_log_probs(h[step], ids[step : step + 1])[0] for step in range(len(ids))]
         gradients = [torch.autograd.grad(log_prob, m, retain_graph=True)[0][:, 0] for log_prob in log_probs]
     norms = torch.stack([gradient.norm(dim=1) for gradient in gradients])
-    words = (*_words(corpus.sentences_as_text()[0]), model.vocab.tokens[END])
+    words = (*corpus.tokenized_sentences()[0], model.vocab.tokens[END])
     return Saliency((model.vocab.tokens[read[0]], *words[:-1]), words, norms.double().cpu().numpy())
 
 

@@ -5,7 +5,8 @@ A translator with a fixed source is a language model as well: P(E | F) for this 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
@@ -14,18 +15,24 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, Scorer, State, select_rows
 from dragoman.data.corpus import Corpus
-from dragoman.data.tokenizer import Tokenizer
+from dragoman.data.segmenters import token_name
+from dragoman.data.text_parts import TextParts, common_parts, token_parts
 from dragoman.data.unknown_words import UnknownWordModel
+from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.evaluation.likelihood import pair_log_probs, token_log_probs, unknown_log_probs
-from dragoman.models.base import Model, SavedModel
+from dragoman.models.base import Config, Model, SavedModel
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from dragoman.data.batches import Batch
+    from dragoman.search.next_words import Continuation
     from dragoman.search.sampling import SamplingKwargs
 
 MAX_SAMPLE_WORDS = 200
+
+
+TOKENS_PER_WORD = 10  # of a word, at most, when sentences are sampled token by token
 
 
 class NextWord(NamedTuple):
@@ -34,7 +41,10 @@ class NextWord(NamedTuple):
 
 
 class WordScore(NamedTuple):
-    """log P(word | words before) = log_prob + log_prob_unknown; the second term is 0 for known words."""
+    """log P(word | words before) = log_prob + log_prob_unknown; the second term is 0 for known words.
+
+    If the model's tokens are pieces of words, both are sums over the pieces.
+    """
 
     word: str
     log_prob: float
@@ -44,15 +54,30 @@ class WordScore(NamedTuple):
 class LanguageModel(Model):
     """A model of sentences P(E)."""
 
+    def files(self) -> Mapping[str, bytes]:
+        return self.vocab.segmenter.files()
+
+    def full_config(self) -> Config:
+        segmenter = self.vocab.segmenter
+        return {**super().full_config(), **({} if segmenter.kind == "word" else {"units": segmenter.spec})}
+
+    def sizes(self) -> dict[str, int]:
+        tokens = f"{token_name(self.vocab.segmenter)}s"
+        return {tokens if name == "words" else name: size for name, size in super().sizes().items()}
+
     def score(self, sentences: str | Iterable[str]) -> list[float]:
         """Return log P(E) of each sentence (natural logs), the spelling of unknown words included.
 
-        The sentences are one text: a model with a carry, such as a cache, has read the earlier ones.
+        They are plain text, split as the training text was. They are one text: a model with a carry, such as a cache,
+        has read the earlier ones.
         """
         return self.sentence_log_probs(self._encode(sentences)).tolist()
 
     def score_words(self, sentences: str | Iterable[str]) -> list[list[WordScore]]:
-        """Return the log-probability of each word of each sentence, `</s>` included."""
+        """Return the log-probability of each word of each sentence, `</s>` included.
+
+        In a script without spaces between words, return those of the model's tokens.
+        """
         return self.score_corpus_words(self._encode(sentences))
 
     def sentence_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
@@ -65,26 +90,56 @@ class LanguageModel(Model):
 
     def score_corpus_words(self, corpus: Corpus) -> list[list[WordScore]]:
         """Return the log-probability of each word of a corpus, `</s>` included."""
+        return self._score_parts(corpus, common_parts([corpus]))
+
+    def score_corpus_tokens(self, corpus: Corpus) -> list[list[WordScore]]:
+        """Return the log-probability of each token of a corpus, `</s>` included."""
+        return self._score_parts(corpus, token_parts([corpus]))
+
+    def _score_parts(self, corpus: Corpus, parts: TextParts) -> list[list[WordScore]]:
         log_probs = token_log_probs(self, corpus)
         unknown = np.zeros(corpus.num_tokens)
         unknown[corpus.unknown_token_positions] = unknown_log_probs(self, corpus)
-        words = np.array(self.vocab.tokens, object)[corpus.ids_with_boundaries(starts=0)]
-        words[corpus.unknown_token_positions] = corpus.unknown_words
-        flat = [WordScore(*row) for row in zip(words, log_probs.tolist(), unknown.tolist(), strict=True)]
-        offsets = corpus.token_offsets.tolist()
-        return [flat[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        columns = parts.words, parts.sums(log_probs).tolist(), parts.sums(unknown).tolist()
+        flat = [WordScore(*row) for row in zip(*columns, strict=True)]
+        return [flat[first:last] for first, last in pairwise(parts.offsets.tolist())]
 
     def _encode(self, sentences: str | Iterable[str]) -> Corpus:
         return Corpus.from_sentences([sentences] if isinstance(sentences, str) else sentences, self.vocab)
 
-    def _join(self, words: Sequence[str]) -> str:
-        return " ".join(words)
+    def _join(self, tokens: Sequence[str]) -> str:
+        return self.vocab.segmenter.join(tokens)
 
     def next_words(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
         """Return the k most probable next words after a prefix, `</s>` and `<unk>` included; all for k=None.
 
-        The prefix is a text or a list of tokens.
+        Pieces and characters are completed to words. A word that begins with `…` continues the last word of the
+        prefix. The prefix is a text or a list of tokens.
         """
+        from dragoman.search.next_words import describe
+
+        if self.vocab.segmenter.kind == "word" or k is None:
+            return self.next_tokens(prefix, k)
+        text = prefix if isinstance(prefix, str) else self._join(prefix)
+        return [NextWord(describe(word, text), prob) for word, prob in self.continuations(prefix, k)]
+
+    def next_tokens(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
+        """Return the k most probable next tokens after a prefix and their exact probabilities; all for k=None."""
+        import torch
+
+        probs = self.log_probs(self._state_after(prefix))[0].exp()
+        best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()
+        return [NextWord(self.vocab.tokens[token], float(probs[token])) for token in best]
+
+    def continuations(self, prefix: str | Sequence[str] = "", k: int = 10) -> list[Continuation]:
+        """Return the k most probable next words as texts to append to the prefix, with a space before new words."""
+        from dragoman.search.next_words import Continuation, next_words
+
+        if self.vocab.segmenter.kind == "word":
+            return [Continuation(f" {word}", prob) for word, prob in self.next_tokens(prefix, k)]
+        return next_words(self, self._state_after(prefix), k)
+
+    def _state_after(self, prefix: str | Sequence[str]) -> State:
         import torch
 
         from dragoman.data.batches import Batch
@@ -93,9 +148,7 @@ class LanguageModel(Model):
         ids = self._encode(prefix).ids if isinstance(prefix, str) else self.vocab.ids(prefix)
         for token in ids.tolist():
             state = self.advance(state, torch.tensor([token]))
-        probs = self.log_probs(state)[0].exp()
-        best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()
-        return [NextWord(self.vocab.tokens[token], float(probs[token])) for token in best]
+        return state
 
     def sample(
         self,
@@ -104,10 +157,13 @@ class LanguageModel(Model):
         *,
         prefix: str = "",
         max_words: int = MAX_SAMPLE_WORDS,
+        show_unknown: bool = False,
         **options: Unpack[SamplingKwargs],
     ) -> list[str]:
         """Sample n sentences; the same seed gives the same sentences. For the options, see `iter_samples`."""
-        return list(self.iter_samples(n, seed, prefix=prefix, max_words=max_words, **options))
+        return list(
+            self.iter_samples(n, seed, prefix=prefix, max_words=max_words, show_unknown=show_unknown, **options)
+        )
 
     def iter_samples(
         self,
@@ -116,20 +172,30 @@ class LanguageModel(Model):
         *,
         prefix: str = "",
         max_words: int = MAX_SAMPLE_WORDS,
+        show_unknown: bool = False,
         **options: Unpack[SamplingKwargs],
     ) -> Iterator[str]:
-        """Yield sampled sentences that begin with the prefix.
+        """Yield sampled sentences that begin with the prefix, as text.
 
-        A `temperature` below 1 favours probable words, above 1 rare ones. `top_k` keeps the k most probable words,
-        `top_p` the fewest words with this probability mass.
+        A `temperature` below 1 favours probable words, above 1 rare ones. `top_k` keeps the k most probable tokens,
+        `top_p` the fewest tokens with this probability mass. An unknown word is spelled by the model of unknown words
+        if that is a model of characters; otherwise another word is sampled. With `show_unknown` it is `<unk>`.
         """
         from dragoman.search.sampling import iter_samples
 
         start = self._encode(prefix)
-        (start_text,) = start.sentences_as_text()  # with the spelling of unknown words
-        for hypothesis in iter_samples(self, n, seed, prefix=start.ids.tolist(), max_words=max_words, **options):
-            words = [self.vocab.tokens[token] for token in hypothesis.ids[start.num_words :]]
-            yield self._join([*start_text.split(" "), *words] if start_text else words)
+        [start_tokens] = start.tokenized_sentences()  # with the spelling of unknown words
+        has_words = self.vocab.segmenter.kind == "word"
+        options = {"redraw_unknown": not (show_unknown or self.unknown.spells), **options}
+        limit = max_words if has_words else max_words * TOKENS_PER_WORD
+        samples = iter_samples(self, n, seed, prefix=start.ids.tolist(), max_words=limit, **options)
+        for number, sample in enumerate(samples):
+            tokens = start_tokens + [self.vocab.tokens[token] for token in sample.ids[start.num_words :]]
+            for place in (i for i, token in enumerate(sample.ids) if token == UNK and i >= start.num_words):
+                if not show_unknown:
+                    tokens[place] = self.unknown.sample(np.random.default_rng([seed, number, place])) or SPECIALS[UNK]
+            text = self._join(tokens)
+            yield text if has_words else " ".join(text.split(" ")[:max_words])
 
 
 class SourceConditionedLM(LanguageModel):
@@ -141,8 +207,8 @@ class SourceConditionedLM(LanguageModel):
 
     kind: ClassVar[str] = "conditioned"
 
-    def __init__(self, scorer: Scorer, source: Corpus, target: Tokenizer):
-        self.scorer, self.source, self.target = scorer, source, target
+    def __init__(self, scorer: Scorer, source: Corpus):
+        self.scorer, self.source = scorer, source
         self.vocab, self.unknown = scorer.vocab, scorer.unknown
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
@@ -163,6 +229,10 @@ class SourceConditionedLM(LanguageModel):
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         return pair_log_probs(self.scorer, self.source.select(self._source_indices(len(corpus))), corpus)
 
+    def next_words(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
+        """Return the k most probable next tokens of the translation, see `next_tokens`."""
+        return self.next_tokens(prefix, k)
+
     def _source_indices(self, lines: int) -> NDArray[np.int64]:
         """Return the source sentence of each line.  # (lines,)"""
         if len(self.source) == 1:
@@ -170,12 +240,6 @@ class SourceConditionedLM(LanguageModel):
         if len(self.source) != lines:
             raise DataError(f"{len(self.source):,} sources but {lines:,} translations; give one for each")
         return np.arange(lines)
-
-    def _encode(self, sentences: str | Iterable[str]) -> Corpus:
-        return self.target.encode([sentences] if isinstance(sentences, str) else sentences)
-
-    def _join(self, words: Sequence[str]) -> str:
-        return self.target.join(words)
 
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:
@@ -188,6 +252,11 @@ def check_compatible(models: Sequence[LanguageModel], names: Sequence[str] | Non
     first, first_name = models[0], names[0]
     for model, name in zip(models[1:], names[1:], strict=True):
         remedy = f"train {name} with --vocab and the directory of {first_name}"
+        units, other_units = first.vocab.segmenter, model.vocab.segmenter
+        if units != other_units:
+            reason = f"{units.spec} and {other_units.spec}"
+            reason = f"{units.spec}, learned from different texts" if units.spec == other_units.spec else reason
+            raise DataError(f"{first_name} and {name} have different units ({reason}): {remedy}")
         if model.vocab != first.vocab:
             reason = first.vocab.describe_difference(model.vocab)
             raise DataError(f"{first_name} and {name} have different vocabularies ({reason}): {remedy}")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from dragoman.core.defaults import SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError
+from dragoman.data.segmenters import Segmenter, load_segmenter
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import Vocab
 from dragoman.io import storage
@@ -58,6 +60,8 @@ def load(path: str | Path) -> Any:
             f"{directory / storage.VOCAB_FILE}: missing; this model directory is broken, train or copy it again"
         )
     vocab = Vocab.read(directory / storage.VOCAB_FILE)
+    if "units" in config:  # of a language model; without it, the tokens are words
+        vocab = vocab.with_segmenter(_load_segmenter(config.pop("units"), directory))
     members = {file.parent.name: load(file.parent) for file in sorted(directory.glob(f"*/{storage.CONFIG_FILE}"))}
     arrays_file = directory / storage.ARRAYS_FILE
     arrays = storage.map_arrays(arrays_file) if arrays_file.exists() or kind == "ngram" else {}
@@ -152,6 +156,15 @@ def _check_kind(kind: object, directory: Path) -> str:
         known = ", ".join(MODEL_CLASSES)
         raise DataError(f"{directory / storage.CONFIG_FILE}: unknown kind of model {kind!r}; known are {known}")
     return kind
+
+
+def _load_segmenter(units: object, directory: Path) -> Segmenter:
+    """Return the segmenter of a language model."""
+    file = directory / SENTENCEPIECE_FILE
+    try:
+        return load_segmenter(str(units), {SENTENCEPIECE_FILE: file.read_bytes()} if file.is_file() else {})
+    except DataError as error:
+        raise DataError(f"{directory}: {error}") from None
 
 
 def load_unknown_model(config: Config, vocab: Vocab, members: Mapping[str, object]) -> UnknownWordModel:

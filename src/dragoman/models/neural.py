@@ -19,7 +19,6 @@ from dragoman.core.settings import Settings, validate
 from dragoman.core.types import Arrays
 from dragoman.data.brown import brown_clusters
 from dragoman.data.corpus import Corpus
-from dragoman.data.segmenters import WordSegmenter
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import Vocab
@@ -313,7 +312,7 @@ class EmbeddingLanguageModel(NeuralLanguageModel):
             min_count: Words with a lower count in it are not added. Default: 2.
         """
         check_lines(lines)
-        tokenizer, new = extend_tokenizer(Tokenizer(WordSegmenter(), self.vocab), lines, min_count=min_count)
+        tokenizer, new = extend_tokenizer(Tokenizer(self.vocab), lines, min_count=min_count)
         arrays = extend_output(self.arrays(), new, tied=self.settings.tied)
         classes = None if self.classes is None else WordClasses.from_numbers(arrays[CLASSES])
         unknown = extend_unknown_words(self.unknown, tokenizer.vocab)

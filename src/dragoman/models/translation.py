@@ -325,7 +325,7 @@ class BaseTranslator(BaseScorer):
         from dragoman.models.language_model import SourceConditionedLM
 
         texts = [lines] if isinstance(lines, str) else list(lines)
-        return SourceConditionedLM(self, self._encode_lines(texts).corpus, self.target)
+        return SourceConditionedLM(self, self._encode_lines(texts).corpus)
 
     # -- attention -----------------------------------------------------------------------------------------------------
 

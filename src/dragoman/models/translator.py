@@ -21,7 +21,6 @@ from dragoman.core.types import Arrays
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
-from dragoman.data.segmenters import WordSegmenter
 from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
@@ -158,8 +157,8 @@ class Translator(NeuralModel, BaseTranslator):
         """
         settings = validate(settings or TranslatorConfig, overrides, "settings")
         text_format = TREE if settings.reads_trees else PLAIN_TEXT
-        source = source or Tokenizer(WordSegmenter(), pairs.source.vocab, format=text_format)
-        target = target or Tokenizer(WordSegmenter(), pairs.target.vocab)
+        source = source or Tokenizer(pairs.source.vocab, format=text_format)
+        target = target or Tokenizer(pairs.target.vocab)
         _check_source_format(settings, source)
         if problem := inapplicable_setting(settings, ()):
             raise DataError(" ".join(problem))

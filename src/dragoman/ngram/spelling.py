@@ -21,6 +21,8 @@ from dragoman.evaluation.likelihood import token_log_probs, unknown_log_probs
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.model import NgramModel
 
+MAX_SPELLING = 40  # characters of a sampled word
+ATTEMPTS, MAX_ATTEMPTS = 8, 1_000  # spellings that are sampled at a time, and at most, until one is not a known word
 SPELLING_DIR = "spelling"  # the directory of the character model
 UNKNOWN_WORD_MODELS = ("none", "uniform", "characters")
 NUM_CODE_POINTS = 0x110000 - 0x800 - 3  # that can be in a word: not surrogates, space, TAB and line break
@@ -79,6 +81,21 @@ class SpellingModel:
         outside = _log_probs(self.characters, words) - self.log_outside
         known = np.array([not word or word == SPECIALS[UNK] or self.vocab.id(word) != UNK for word in words], bool)
         return np.where(known, -np.inf, outside).tolist()
+
+    @property
+    def spells(self) -> bool:
+        return True
+
+    def sample(self, generator: np.random.Generator) -> str | None:
+        """Sample the spelling of an unknown word: characters until the end, again if the vocabulary has the word."""
+        from dragoman.search.sampling import iter_samples
+
+        seed, tokens = int(generator.integers(1 << 31)), self.characters.vocab.tokens
+        for sample in iter_samples(self.characters, MAX_ATTEMPTS, seed, max_words=MAX_SPELLING, batch_size=ATTEMPTS):
+            word = "".join(tokens[token] for token in sample.ids)
+            if word and UNK not in sample.ids and word != SPECIALS[UNK] and self.vocab.id(word) == UNK:
+                return word
+        return None
 
     def config(self) -> dict[str, Json]:
         """The checksum distinguishes spelling models: the members of a mixture must share one."""

@@ -14,7 +14,6 @@ from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
 from dragoman.evaluation.floor import LanguageModelEvaluation, PointEstimate
 from dragoman.evaluation.lab_reference import PhenomenonAccuracies, distance_label
-from dragoman.evaluation.likelihood import Likelihood
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
 from dragoman.report.tables import format_cell, format_table, format_with_error, percent_cell
 
@@ -40,6 +39,7 @@ class NamedEvaluation:
     evaluation: LanguageModelEvaluation
     carries: bool  # whether the model keeps its state from one sentence to the next
     dynamic: DynamicEvaluation | None  # settings of dynamic evaluation, if used
+    units: str = "word"  # the tokens of the model
 
     @property
     def name(self) -> str:
@@ -47,7 +47,8 @@ class NamedEvaluation:
 
     def as_dict(self) -> dict[str, object]:
         dynamic = {} if self.dynamic is None else {"dynamic_evaluation": asdict(self.dynamic)}
-        return {"model": self.path, **dynamic, "carries": self.carries, **self.evaluation.as_dict()}
+        units = {"units": self.units, "carries": self.carries}
+        return {"model": self.path, **dynamic, **units, **self.evaluation.as_dict()}
 
 
 def likelihood_text(result: NamedEvaluation) -> str:
@@ -56,19 +57,24 @@ def likelihood_text(result: NamedEvaluation) -> str:
     context = "the state is kept between them" if result.carries else "each is scored separately"
     if result.dynamic is not None:
         context = "the model learned from the sentences before"
+    token = {"word": "word", "char": "character"}.get(result.units.partition(":")[0], "piece")
+    tokens, characters = f"{token}s", f"{likelihood.characters:,}"
     rows: list[tuple[str, object, str]] = [
         ("sentences", likelihood.sentences, f"lines, including empty ones; {context}"),
-        ("words", likelihood.words, ""),
-        ("tokens", likelihood.tokens, "words and sentence ends </s>: all predictions"),
-        ("unknown words", likelihood.unknown_words, "words outside the vocabulary"),
+        ("words", likelihood.words, "separated by spaces"),
+        ("tokens", likelihood.tokens, f"{tokens} and sentence ends </s>: all predictions"),
+        ("unknown words", likelihood.unknown_words, f"{tokens} outside the vocabulary"),
         ("log-likelihood", likelihood.log_likelihood, "natural log; an unknown word counts as <unk>"),
         ("log-likelihood unknown", likelihood.log_likelihood_unknown, "of unknown words, by the unknown-word model"),
-        ("perplexity", likelihood.perplexity, "per token, with the full cost of unknown words"),
-        ("perplexity words", likelihood.perplexity_words, "the same, but per word without </s>"),
-        ("perplexity class", likelihood.perplexity_class, "per token, an unknown word counts as <unk>"),
-        ("perplexity known", likelihood.perplexity_known, "per token, without unknown words"),
-        ("bits per character", _format_bits(likelihood), f"over {likelihood.characters:,} characters"),
+        ("perplexity", likelihood.perplexity, "per word, counting </s>, with the full cost of unknown words"),
+        ("perplexity words", likelihood.perplexity_words, "the same, but not counting </s>"),
+        ("perplexity class", likelihood.perplexity_class, "per word, counting </s>; an unknown word counts as <unk>"),
+        ("perplexity known", likelihood.perplexity_known, "per word, counting </s>, without unknown words"),
+        ("perplexity characters", _format_digits(likelihood.perplexity_characters), "per character"),
+        ("bits per character", _format_digits(likelihood.bits_per_character), f"over {characters} characters"),
     ]
+    if token != "word":
+        rows[-3] = ("perplexity tokens", likelihood.perplexity_tokens, f"per {token}; not comparable between units")
     if likelihood.impossible:
         rows.append(("impossible tokens", likelihood.impossible, "with probability 0: perplexity is infinite"))
     if floor is None:
@@ -102,15 +108,20 @@ def likelihood_text(result: NamedEvaluation) -> str:
 
 def likelihood_table(results: Sequence[NamedEvaluation]) -> str:
     """Return several models as a table with one row each."""
-    headers = ["model", "perplexity", "words", "class", "known", "bits/char", "unknown", "log-lik.", "log-lik. unknown"]
+    headers = ["model", "perplexity", "words", "class", "known", "characters", "bits/char", "unknown"]
+    headers += ["log-lik.", "log-lik. unknown"]
+    has_units = any(result.units != "word" for result in results)
+    headers[1:1] = ["units"] if has_units else []
     rows = [
         [
             result.name,
+            *([result.units] if has_units else []),
             likelihood.perplexity,
             likelihood.perplexity_words,
             likelihood.perplexity_class,
             likelihood.perplexity_known,
-            _format_bits(likelihood),
+            _format_digits(likelihood.perplexity_characters),
+            _format_digits(likelihood.bits_per_character),
             likelihood.unknown_words,
             likelihood.log_likelihood,
             likelihood.log_likelihood_unknown,
@@ -119,11 +130,11 @@ def likelihood_table(results: Sequence[NamedEvaluation]) -> str:
         for likelihood in [result.evaluation.likelihood]
     ]
     first = results[0].evaluation.likelihood
-    sizes = f"{first.sentences:,} sentences, {first.words:,} words, {first.tokens:,} tokens"
-    parts = [
-        format_table(headers, rows),
-        f"{sizes}; perplexity: with the full cost of unknown words, per word without </s>, by class, of known words",
-    ]
+    sizes = f"{first.sentences:,} sentences, {first.words:,} words, {first.characters:,} characters"
+    legend = "perplexity per word with the full cost of unknown words, the same without </s>, by class, of known words"
+    parts = [format_table(headers, rows), f"{sizes}; {legend}, and per character"]
+    if has_units:
+        parts.append("per word and per character, models of different units can be compared; by class and known, not")
     if carrying := [result.name for result in results if result.carries]:
         parts.append(f"the state is kept between sentences by {', '.join(carrying)}")
     if results[0].evaluation.floor is not None:
@@ -132,9 +143,9 @@ def likelihood_table(results: Sequence[NamedEvaluation]) -> str:
     return "\n\n".join(parts)
 
 
-def _format_bits(likelihood: Likelihood) -> str:
-    bits = likelihood.bits_per_character
-    return f"{bits:.4f}" if math.isfinite(bits) else format_cell(bits)
+def _format_digits(value: float) -> str:
+    """Format a number of which small differences matter."""
+    return f"{value:.4f}" if math.isfinite(value) else format_cell(value)
 
 
 def floor_table(results: Sequence[tuple[str, LanguageModelEvaluation]]) -> str:
@@ -197,10 +208,10 @@ def sentence_scores(model: LanguageModel, corpus: Corpus, base: float) -> str:
     return "\n".join(f"{log_prob:.6f}" for log_prob in (model.sentence_log_probs(corpus) / base).tolist())
 
 
-def word_scores(model: LanguageModel, corpus: Corpus, base: float) -> str:
-    """Return the log-probability of each word and `</s>`, one per line, with empty lines between sentences."""
+def word_scores(model: LanguageModel, corpus: Corpus, base: float, *, by_token: bool = False) -> str:
+    """Return the log-probability of each word or token and `</s>`, one per line, with empty lines between sentences."""
     sentences = []
-    for *words, end in model.score_corpus_words(corpus):
+    for *words, end in model.score_corpus_tokens(corpus) if by_token else model.score_corpus_words(corpus):
         rows = [_word_row(word, model.vocab, base) for word in words]
         sentences.append("\n".join([*rows, f"{end.word}\t{end.log_prob / base:.6f}"]))
     return "\n\n".join(sentences)
@@ -209,7 +220,7 @@ def word_scores(model: LanguageModel, corpus: Corpus, base: float) -> str:
 def _word_row(word: WordScore, vocab: Vocab, base: float) -> str:
     log_prob, spelling = word.log_prob / base, word.log_prob_unknown / base
     row = f"{word.word}\t{log_prob + spelling:.6f}"
-    if vocab.id(word.word) != UNK or word.word == SPECIALS[UNK]:
+    if vocab.id(word.word) != UNK or word.word == SPECIALS[UNK] or not spelling:
         return row
     return f"{row}\t{SPECIALS[UNK]}\t{log_prob:.6f}\t{spelling:.6f}"
 

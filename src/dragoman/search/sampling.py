@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypedDict, Unpack
 
@@ -14,6 +15,7 @@ from dragoman.core.errors import DataError
 from dragoman.core.scorer import Scorer, State, fold, select_rows
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus
+from dragoman.data.vocabulary import UNK
 from dragoman.search.hypothesis import Hypothesis, attention_weights, attention_widths
 from dragoman.search.length import DEFAULT_MAX_WORDS, MaxWords, word_limits
 
@@ -30,6 +32,7 @@ class SamplingKwargs(TypedDict, total=False):
     top_k: int | None
     top_p: float
     batch_size: int | None  # sentences that are sampled together
+    redraw_unknown: bool  # whether a token is sampled again without `<unk>` if it is `<unk>`
 
 
 def sample(
@@ -65,7 +68,7 @@ def iter_samples(
     `log_prob` of a hypothesis is that of the whole sentence by the model, `score` that of the sampled tokens by the
     warped distributions. Sample number i depends only on the seed and on i.
     """
-    warp, batch_size = _check_options(scorer, seed, **options)
+    draw, batch_size = _check_options(scorer, seed, **options)
     if 0 < len(prefix) >= max_words:
         raise DataError(f"a prefix of {len(prefix)} words leaves no room for more; allow more than {max_words} words")
     state, log_prob = scorer.start(Batch.empty(1)), 0.0
@@ -77,7 +80,7 @@ def iter_samples(
         generators = [np.random.default_rng([seed, number]) for number in range(first, min(n, first + batch_size))]
         rows = torch.zeros(len(generators), dtype=torch.int64)
         limits = [max_words] * len(rows)
-        yield from _sample_rows(scorer, select_rows(state, rows), [start] * len(rows), generators, warp, limits)
+        yield from _sample_rows(scorer, select_rows(state, rows), [start] * len(rows), generators, draw, limits)
 
 
 def sample_translations(
@@ -94,7 +97,7 @@ def sample_translations(
     Sample number i of a sentence depends only on the seed, on the number of the sentence and on i. Samples of a
     sentence share its encoding. For `max_words`, see `length.word_limits`.
     """
-    warp, batch_size = _check_options(scorer, seed, **options)
+    draw, batch_size = _check_options(scorer, seed, **options)
     limits = word_limits(max_words, Batch.empty(len(source), source)).tolist()
     widths = attention_widths(source, len(source))
     pairs = [(sentence, number) for sentence in range(len(source)) for number in range(n)]
@@ -107,7 +110,7 @@ def sample_translations(
         start = [Hypothesis((), 0.0, 0.0, finished=False)] * len(batch)
         generators = [np.random.default_rng([seed, *pair]) for pair in batch]
         batch_limits, batch_widths = ([values[sentence] for sentence, _ in batch] for values in (limits, widths))
-        hypotheses += _sample_rows(scorer, state, start, generators, warp, batch_limits, batch_widths)
+        hypotheses += _sample_rows(scorer, state, start, generators, draw, batch_limits, batch_widths)
     return [hypotheses[n * sentence : n * (sentence + 1)] for sentence in range(len(source))]
 
 
@@ -119,8 +122,9 @@ def _check_options(
     top_k: int | None = None,
     top_p: float = 1.0,
     batch_size: int | None = None,
-) -> tuple[Warp, int]:
-    """Return the function that is applied to distributions, and the batch size."""
+    redraw_unknown: bool = False,
+) -> tuple[_Draw, int]:
+    """Return how tokens are drawn, and the batch size."""
     if not 0 < temperature < float("inf"):
         raise DataError(f"temperature {temperature}: must be a finite number above 0")
     if top_k is not None and top_k < 1:
@@ -130,7 +134,7 @@ def _check_options(
     if seed < 0:
         raise DataError(f"seed {seed}: must be at least 0")
     warp = partial(warp_log_probs, temperature=temperature, top_k=top_k, top_p=top_p)
-    return warp, batch_size or max(1, min(64, MAX_PROBABILITIES // len(scorer.vocab)))
+    return _Draw(warp, redraw_unknown), batch_size or max(1, min(64, MAX_PROBABILITIES // len(scorer.vocab)))
 
 
 def _sample_rows(
@@ -138,7 +142,7 @@ def _sample_rows(
     state: State,
     hypotheses: list[Hypothesis],
     generators: list[np.random.Generator],
-    warp: Warp,
+    draw: _Draw,
     limits: list[int],
     widths: list[int] | None = None,
 ) -> list[Hypothesis]:
@@ -148,14 +152,10 @@ def _sample_rows(
     active = [row for row, limit in enumerate(limits) if len(hypotheses[row].ids) < limit]
     while active:
         log_probs = scorer.log_probs(state).double()  # (active, |V|)
-        warped = warp(log_probs)
         if (step_attention := attention_weights(scorer, state)) is not None:
             for row, weights in zip(active, step_attention, strict=True):
                 attention[row].append(weights)
-        cumulative = warped.exp().cumsum(dim=1)
-        thresholds = torch.tensor([generators[row].random() for row in active], dtype=torch.float64)
-        targets = (thresholds * cumulative[:, -1])[:, None]
-        tokens = torch.searchsorted(cumulative, targets, right=True).clamp(max=warped.shape[1] - 1)  # (active, 1)
+        tokens, warped = draw(log_probs, [generators[row] for row in active])  # (active, 1), (active, |V|)
         columns = (tokens, log_probs.gather(1, tokens), warped.gather(1, tokens))
         for row, *extension in zip(active, *(column[:, 0].tolist() for column in columns), strict=True):
             hypotheses[row] = hypotheses[row].extend(*extension)
@@ -170,6 +170,33 @@ def _sample_rows(
         active = [active[index] for index in continuing]
     rows = zip(hypotheses, attention, widths or [0] * len(hypotheses), strict=True)
     return [hypothesis.with_attention(weights, width) for hypothesis, weights, width in rows]
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """How tokens are drawn from a model's distributions."""
+
+    warp: Warp
+    redraw_unknown: bool
+
+    def __call__(self, log_probs: Tensor, generators: Sequence[np.random.Generator]) -> tuple[Tensor, Tensor]:
+        """Draw one token per row by its generator, and return the distributions drawn from.  # (rows, 1), (rows, |V|)"""
+        warped = self.warp(log_probs)
+        tokens = _draw_tokens(warped, generators)
+        for row in torch.nonzero(tokens[:, 0] == UNK)[:, 0].tolist() if self.redraw_unknown else ():
+            known = log_probs[row : row + 1].clone()
+            known[:, UNK] = -torch.inf
+            if bool(known.isfinite().any()):
+                warped[row] = self.warp(known)[0]
+                tokens[row] = _draw_tokens(warped[row : row + 1], generators[row : row + 1])[0]
+        return tokens, warped
+
+
+def _draw_tokens(log_probs: Tensor, generators: Sequence[np.random.Generator]) -> Tensor:
+    cumulative = log_probs.exp().cumsum(dim=1)
+    thresholds = torch.tensor([generator.random() for generator in generators], dtype=torch.float64)
+    targets = (thresholds * cumulative[:, -1])[:, None]
+    return torch.searchsorted(cumulative, targets, right=True).clamp(max=log_probs.shape[1] - 1)
 
 
 def warp_log_probs(log_probs: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0) -> Tensor:

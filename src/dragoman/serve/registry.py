@@ -86,6 +86,8 @@ class ModelEntry:
         units = None
         if isinstance(self.model, BaseTranslator):
             units = {"source": self.model.source.segmenter.kind, "target": self.model.target.segmenter.kind}
+        elif self.model is not None:
+            units = {"text": self.model.vocab.segmenter.kind}
         source, target = self.languages or (None, None)
         return ModelInfo(
             name=self.name,

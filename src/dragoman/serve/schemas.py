@@ -69,7 +69,9 @@ class ScoreRequest(StrictRequest):
     models: list[str] = Field(
         description="names of language models", json_schema_extra={"minItems": 1}, examples=[["kn5", "lstm"]]
     )
-    text: str = Field(description="words separated by spaces, one sentence per line", examples=["a dog barks ."])
+    text: str = Field(
+        description="one sentence per line, raw or tokenised as the training text was", examples=["a dog barks ."]
+    )
 
 
 class NextWordsRequest(StrictRequest):
@@ -106,6 +108,9 @@ class SampleRequest(StrictRequest):
         default=1.0, gt=0, le=1, description="sample only from the most probable words with this total probability"
     )
     max_words: int = Field(default=60, ge=1, le=200, description="maximum length of a sentence")
+    show_unknown: bool = Field(
+        default=False, description="write `<unk>` for an unknown word instead of spelling it or sampling another"
+    )
 
 
 class ModelInfo(BaseModel):
@@ -115,7 +120,7 @@ class ModelInfo(BaseModel):
     kind: str = Field(description="translator, or the kind of language model", examples=["translator", "ngram"])
     members: int = Field(description="number of models; more than one for an ensemble")
     units: dict[str, str] | None = Field(
-        description="for a loaded translator: the kind of tokens of its source and target",
+        description="for a loaded model: the kind of tokens of its source and target, or of a language model's `text`",
         examples=[{"source": "word", "target": "word"}],
     )
     source: str | None = Field(description="for a translator: code of the source language, if known")
@@ -262,7 +267,10 @@ class LatticeResponse(BaseModel):
 
 
 class SentenceScores(BaseModel):
-    words: list[str] = Field(description="words and `</s>`", examples=[["the", "dog", "</s>"]])
+    words: list[str] = Field(
+        description="words and `</s>`; in a script without spaces, the parts that no token of a model divides",
+        examples=[["the", "dog", "</s>"]],
+    )
     bits: list[list[Number]] = Field(
         description="surprisal -log2 P(word | previous words): a row per model, a column per word; includes the "
         "spelling of unknown words; null if the probability is zero",
@@ -276,10 +284,15 @@ class ScoresResponse(BaseModel):
 
 
 class NextWordInfo(BaseModel):
-    word: str
+    word: str = Field(description="a word; of a translator, a token. With … before it, it continues the last word")
     prob: float
     prefix: list[str] | None = Field(
         default=None, description="for whole words: the prefix with the tokens of this one"
+    )
+    text: str | None = Field(
+        default=None,
+        description="of a language model: the text to append to the prefix, with a space before a new word",
+        examples=[" barks"],
     )
 
 

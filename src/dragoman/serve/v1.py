@@ -25,6 +25,7 @@ from dragoman.models.language_model import LanguageModel
 from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, join_sentences
 from dragoman.models.translation import BaseTranslator, Translation
 from dragoman.search.hypothesis import Lattice
+from dragoman.search.next_words import describe
 from dragoman.search.whole_words import next_whole_words
 from dragoman.serve import schemas
 from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError
@@ -196,8 +197,7 @@ def _add_language_model_routes(router: APIRouter, service: Service) -> None:
                 if target.segmenter.kind != "word":
                     words = _next_whole_words(target, model, body.prefix, body.k)
                     return schemas.ModelNextWords(model=entry.name, words=words)
-            words = [schemas.NextWordInfo(word=word, prob=prob) for word, prob in model.next_words(body.prefix, body.k)]
-            return schemas.ModelNextWords(model=entry.name, words=words)
+            return schemas.ModelNextWords(model=entry.name, words=_next_words(model, entry, body))
 
         return await service.queue.run(lambda: schemas.NextWordsResponse(models=[predict(entry) for entry in entries]))
 
@@ -207,7 +207,7 @@ def _add_language_model_routes(router: APIRouter, service: Service) -> None:
         entry = service.registry.get(body.model)
         service.check_texts([body.prefix, body.source])
         service.check_alternatives(body.n - 1)
-        options = body.model_dump(include={"prefix", "temperature", "top_k", "top_p", "max_words"})
+        options = body.model_dump(include={"prefix", "temperature", "top_k", "top_p", "max_words", "show_unknown"})
 
         def draw() -> schemas.SamplesResponse:
             samples = _language_model(service, entry, body.source, body.prefix).sample(body.n, body.seed, **options)
@@ -216,6 +216,17 @@ def _add_language_model_routes(router: APIRouter, service: Service) -> None:
             return schemas.SamplesResponse(samples=samples)
 
         return await service.queue.run(draw)
+
+
+def _next_words(model: LanguageModel, entry: ModelEntry, body: schemas.NextWordsRequest) -> list[schemas.NextWordInfo]:
+    """Return next words with the text that appends them to the prefix; of a translator, next tokens."""
+    if entry.is_translator:
+        return [schemas.NextWordInfo(word=word, prob=prob) for word, prob in model.next_tokens(body.prefix, body.k)]
+    prefix = body.prefix if isinstance(body.prefix, str) else model.vocab.segmenter.join(body.prefix)
+    return [
+        schemas.NextWordInfo(word=describe(text, prefix), prob=prob, text=text)
+        for text, prob in model.continuations(body.prefix, body.k)
+    ]
 
 
 def _unique_names(names: Sequence[str]) -> list[str]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.data.vocabulary import START
+from dragoman.data.segmenters import SPACE_MARK
+from dragoman.data.vocabulary import START, Vocab
 from dragoman.models.loglinear.features import WordHistories
 from dragoman.models.loglinear.weights import NOT_FOUND
 
@@ -68,6 +69,12 @@ class Explanation:
     unseen: tuple[str, ...]  # features of the prefix that have no weights
 
 
+def _token(vocab: Vocab, word: str) -> str:
+    """Return a word as a token: in a vocabulary of pieces, it begins with the mark of a space."""
+    marked = SPACE_MARK + word
+    return marked if vocab.segmenter.kind != "word" and marked in vocab.tokens else word
+
+
 def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) -> Explanation:
     """Explain the k most probable next words after a prefix, and `words`."""
     tokens, extractor = model.vocab.tokens, model.extractor
@@ -76,8 +83,9 @@ def explain(model: LogLinearModel, prefix: str, words: Sequence[str], k: int) ->
     scores = model.scores(extractor.extract(history))[0]
     log_probs = scores - np.logaddexp.reduce(scores)
     best = np.argsort(-log_probs, kind="stable")[: min(k, len(scores) - 1)]  # `<s>` is last
-    for word in words:
-        if word not in tokens[START + 1 :]:  # which include `</s>` and `<unk>`
+    given, words = words, [_token(model.vocab, word) for word in words]
+    for word, token in zip(given, words, strict=True):
+        if token not in tokens[START + 1 :]:  # which include `</s>` and `<unk>`
             raise DataError(f"{word!r}: the model does not predict this word; choose another word, or <unk>")
     features, columns, unseen = list[ExplainedFeature](), list[NDArray[np.float64]](), list[str]()
     for template in extractor.templates:

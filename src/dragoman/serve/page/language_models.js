@@ -85,8 +85,13 @@ export function languageModelsView(root, service, saveInputs) {
 
   function showScores(results) {
     const blocks = results.map((result) =>
-      result.error ? { element: errorSection(result), lines: [] } : surprisalSection(result.model, result.answer.sentences, moveCursor, highlight));
+      result.error ? { element: errorSection(result), lines: [] } : scoredSection(result.model, result.answer.sentences));
     part.surprisals.replaceChildren(...blocks.map(({ element }) => element));
+
+    function scoredSection(model, sentences) {
+      const lines = sentences.map(({ words }) => words.slice(0, -1)); // without </s>
+      return surprisalSection(model, sentences, (line, index) => moveCursor(lines, line, index), highlight);
+    }
 
     /** Highlight the same word in all models. */
     function highlight(line, index) {
@@ -97,10 +102,8 @@ export function languageModelsView(root, service, saveInputs) {
   }
 
   /** Put the cursor before a word, to see what was expected there. */
-  function moveCursor(line, index) {
-    const words = wordPositions(part.text.value)[line];
-    const last = words.at(-1);
-    const cursor = words[index]?.start ?? (last ? last.start + last.word.length : 0);
+  function moveCursor(lines, line, index) {
+    const cursor = wordPositions(part.text.value, lines)[line][index];
     part.text.setSelectionRange(cursor, cursor);
     predict();
     save(true);
@@ -132,8 +135,8 @@ export function languageModelsView(root, service, saveInputs) {
   }
 
   function nextSection({ model, answer }, maxProb) {
-    const options = { maxProb, onPick: pickWord, canPick: (word) => word !== UNKNOWN };
-    return el("section", {}, el("h3", {}, model), wordBars(answer.models[0].words, options));
+    const words = answer.models[0].words.filter(({ word }) => word !== UNKNOWN);
+    return el("section", {}, el("h3", {}, model), wordBars(words, { maxProb, onPick: pickWord }));
   }
 
   /** The position of the focused bar, so that the focus stays there when the bars are replaced. */
@@ -143,8 +146,8 @@ export function languageModelsView(root, service, saveInputs) {
     return { column, row: [...part.next.children[column].querySelectorAll("button")].indexOf(document.activeElement) };
   }
 
-  function pickWord(word) {
-    insertWord(part.text, word === END ? "\n" : word);
+  function pickWord(word, text) {
+    insertWord(part.text, word === END ? "\n" : text.trim(), !text.startsWith(" "));
     refresh({ isChoice: true });
   }
 
@@ -198,7 +201,7 @@ function surprisalSummary(sentences) {
   const values = sentences.flatMap((sentence) => sentence.bits[0]);
   const total = values.includes(null) ? null : values.reduce((sum, value) => sum + value, 0);
   const mean = total === null ? null : total / values.length;
-  return el("p", { class: "hint" }, `${bits(total)} bits in total, ${bits(mean)} per token`);
+  return el("p", { class: "hint" }, `${bits(total)} bits in total, ${bits(mean)} per word`);
 }
 
 function surprisalLegend() {

@@ -9,17 +9,17 @@ const NUM_ALTERNATIVES = 10;
 
 /**
  * A list of words, each with a bar as long as its probability.
- * @param words a list of `{word, prob}`, or `{word, prob, prefix}`
+ * @param words a list of `{word, prob}`, with `prefix` (of a translator) or `text` (of a language model)
  * @param maxProb the probability of the longest bar
- * @param onPick called with a word that is chosen, and its `prefix` if it has one
+ * @param onPick called with a word that is chosen, and its `prefix` or `text` if it has one
  * @param canPick whether a word may be chosen
  * @param current the word to highlight
  */
 export function wordBars(words, { maxProb, onPick, canPick = () => true, current }) {
-  const row = ({ word, prob, prefix }) => {
+  const row = ({ word, prob, prefix, text }) => {
     const bar = el("span", { class: "bar" });
     shade(bar, maxProb ? prob / maxProb : 0);
-    const attributes = { type: "button", disabled: !canPick(word), "aria-current": word === current ? "true" : null, onclick: () => onPick(word, prefix) };
+    const attributes = { type: "button", disabled: !canPick(word), "aria-current": word === current ? "true" : null, onclick: () => onPick(word, prefix ?? text ?? undefined) };
     return el("li", {},
       el("button", attributes, el("span", { class: "word" }, word), bar, el("span", { class: "number" }, percent(prob))));
   };

@@ -98,13 +98,18 @@ export function differingTokens(a, b) {
 
 const WORDS = /[^ \t\r]+/g;
 
-/** The words of each line, with their start positions in the text. */
-export function wordPositions(text) {
+/** The start position in the text of each of the given words of each line, and the end of the line. */
+export function wordPositions(text, lines) {
   let lineStart = 0;
-  return text.split("\n").map((line) => {
-    const words = [...line.matchAll(WORDS)].map((match) => ({ word: match[0], start: lineStart + match.index }));
+  return text.split("\n").map((line, number) => {
+    let end = lineStart;
+    const starts = (lines[number] ?? []).map((word) => {
+      const start = Math.max(text.indexOf(word, end), end);
+      end = start + word.length;
+      return start;
+    });
     lineStart += line.length + 1;
-    return words;
+    return [...starts, end];
   });
 }
 
@@ -116,11 +121,14 @@ export function wordsBefore(text, cursor) {
   return (isInsideWord(text, cursor) ? line.replace(/\S+$/, "") : line).match(WORDS)?.join(" ") ?? "";
 }
 
-/** Insert a word at the cursor of a field, with spaces around it; a line break ends the sentence. */
-export function insertWord(field, word) {
+/**
+ * Insert a word at the cursor of a field, with spaces around it; a line break ends the sentence.
+ * @param attached whether the word continues the text before it, without a space
+ */
+export function insertWord(field, word, attached = false) {
   const { value, selectionEnd } = field;
   const position = isInsideWord(value, selectionEnd) ? value.slice(0, selectionEnd).search(/\S+$/) : selectionEnd;
-  const before = word === "\n" || position === 0 || /\s/.test(value[position - 1]) ? "" : " ";
+  const before = attached || word === "\n" || position === 0 || /\s/.test(value[position - 1]) ? "" : " ";
   const after = word === "\n" || position === value.length || /\s/.test(value[position]) ? "" : " ";
   field.setRangeText(before + word + after, position, position, "end");
   if (after) field.setSelectionRange(field.selectionEnd - 1, field.selectionEnd - 1);
