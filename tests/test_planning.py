@@ -12,6 +12,7 @@ from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.models import planning
 from dragoman.models.configs import TranslatorConfig
 from dragoman.models.planning import TRANSLATOR_SIZES, EncodedPairs, StoredRun, TranslatorPlanner
+from dragoman.training import planning as training_planning
 from dragoman.training.config import TRANSLATOR, TrainingConfig
 from dragoman.training.planning import PREDICTIONS_PER_PARAMETER, Candidate, Speed, check_every_for, choose_size
 from dragoman.training.protocols import Examples
@@ -75,7 +76,7 @@ def encode(max_subwords: int | None) -> EncodedPairs:
 def plan(
     monkeypatch: pytest.MonkeyPatch, minutes: float | None, speed: float = 3e9, **given: dict[str, object]
 ) -> planning.TranslatorPlan:
-    monkeypatch.setattr(planning, "measure_speed", FakeMachine(speed).measure_speed)
+    monkeypatch.setattr(training_planning, "measure_speed", FakeMachine(speed).measure_speed)
     sections = {"model": {}, "training": {}, **given}
     planner = TranslatorPlanner(
         encode,
@@ -125,7 +126,7 @@ def test_one_thread_is_used_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) 
     def measure_speed(model: object, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
         return Speed(1.0, 5000.0 if config.threads == 1 else 1000.0)
 
-    monkeypatch.setattr(planning, "measure_speed", measure_speed)
+    monkeypatch.setattr(training_planning, "measure_speed", measure_speed)
     planner = TranslatorPlanner(encode, None, TranslatorConfig(), TRANSLATOR, {"model": (), "training": ()})
     assert planner.plan(1.0).training.threads == 1
 

@@ -181,12 +181,14 @@ def train_translator(
     settings = model_config, training_config, given
     if base is None:
         setup = choose_settings(tokenizers, lines, dev_lines, *settings, output, force=force)
+        lines, dev_lines = setup.lines, setup.dev
         pairs, translator = create_translator(*setup.data, setup.model, setup.training.seed)
     else:
         tokenizers.check_unused(start)
         translator = start.extend_translator(base.for_text(lines.source, lines.target), lines, tokenizers.min_count)
         pairs = lines.encode(translator.source, translator.target)
-        setup = settings_for_fine_tuning(EncodedPairs(pairs, translator.source, translator.target), *settings)
+        data = EncodedPairs(pairs, translator.source, translator.target)
+        setup = settings_for_fine_tuning(lines, dev_lines, data, *settings)
     with status("reading"):
         old_lines, old_dev_lines = replay.read(setup.training, texts.pair_file, (texts.src_field, texts.tgt_field))
         old, old_dev = (None if text is None else encode_pairs(text, translator) for text in (old_lines, old_dev_lines))

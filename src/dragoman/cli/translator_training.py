@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.main import seconds_since_start
 from dragoman.cli.messages import info, status, suggest_command
+from dragoman.data.held_out import default_size, hold_out
 from dragoman.io.model_card import has_scores
 from dragoman.models.configs import TranslatorConfig, with_size_preset
 from dragoman.models.planning import EncodedPairs, StoredRun, TranslatorPlanner
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
     from dragoman.models.translator import Translator
     from dragoman.training.fit import FitResult
 
+MIN_PAIRS_TO_HOLD_OUT = 200
+MAX_HELD_OUT = 1_000
+
 
 @dataclass(frozen=True)
 class TrainingSetup:
     """Data and settings of a training run."""
 
+    lines: LinePairs
+    dev: LinePairs | None
     data: EncodedPairs
     model: TranslatorConfig
     training: TrainingConfig
@@ -47,32 +53,55 @@ def choose_settings(
     force: bool,
 ) -> TrainingSetup:
     """Choose the settings that are not given: those of a run to resume, by a plan, or by the size of the text."""
-    if not force and (stored := StoredRun.read(output)) is not None:
+    stored = None if force else StoredRun.read(output)
+    is_limited = bool(given["training"] & {"max_epochs", "max_updates"})
+    if dev_lines is None and (not is_limited if stored is None else stored.has_dev):
+        lines, dev_lines = _hold_out_dev(lines)
+    if stored is not None:
         if tokenizers.units == "auto" and tokenizers.vocab_from is None:
             source, target = stored.units
             tokenizers = replace(tokenizers, units=source, tgt_units=tokenizers.tgt_units or target)
         settings = stored.apply(model_config, training_config, given)
-        return TrainingSetup(tokenizers.encode(lines), *settings)
-    if given["training"] & {"max_epochs", "max_updates"}:
+        return TrainingSetup(lines, dev_lines, tokenizers.encode(lines), *settings)
+    if is_limited:
         data = tokenizers.encode(lines)
-        return TrainingSetup(data, *with_size_preset(len(data.pairs), model_config, training_config, given))
+        return TrainingSetup(
+            lines, dev_lines, data, *with_size_preset(len(data.pairs), model_config, training_config, given)
+        )
     planner = TranslatorPlanner(partial(tokenizers.encode, lines), dev_lines, model_config, training_config, given)
     with status("measuring the speed of training"):
         plan = planner.plan(training_config.minutes, seconds_since_start)
     info(f"plan: {plan.describe()}")
     if training_config.minutes is None:
         info(f"training ends when the dev loss stops improving, after at most {plan.training.minutes:g} minutes")
-    return TrainingSetup(plan.data, plan.model, plan.training, plan.reserved_seconds, plan.dev_share)
+    return TrainingSetup(lines, dev_lines, plan.data, plan.model, plan.training, plan.reserved_seconds, plan.dev_share)
+
+
+def _hold_out_dev(lines: LinePairs) -> tuple[LinePairs, LinePairs | None]:
+    """Take some of the training pairs as dev text, unless there are very few."""
+    if len(lines.source) < MIN_PAIRS_TO_HOLD_OUT:
+        return lines, None
+    with status("holding out a dev text"):
+        train, dev = hold_out([lines.source, lines.target], min(MAX_HELD_OUT, default_size(len(lines.source))))
+    info(
+        f"no dev text: {len(dev):,} of the pairs are held out for it; another one is given with --dev-src and --dev-tgt"
+    )
+    return lines.select(train), replace(lines.select(dev), name="the held-out pairs")
 
 
 def settings_for_fine_tuning(
-    data: EncodedPairs, model_config: TranslatorConfig, training_config: TrainingConfig, given: GivenSettings
+    lines: LinePairs,
+    dev_lines: LinePairs | None,
+    data: EncodedPairs,
+    model_config: TranslatorConfig,
+    training_config: TrainingConfig,
+    given: GivenSettings,
 ) -> TrainingSetup:
     """Choose settings to train a translator further: the time, if it is given, is the only limit."""
     model_config, training = with_size_preset(len(data.pairs), model_config, training_config, given)
     if training.minutes is not None and "max_epochs" not in given["training"]:
         training = training.model_copy(update={"max_epochs": None})
-    return TrainingSetup(data, model_config, for_fine_tuning(training, given["training"]))
+    return TrainingSetup(lines, dev_lines, data, model_config, for_fine_tuning(training, given["training"]))
 
 
 def report_translator(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,30 +17,16 @@ from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE
 from dragoman.models.configs import TranslatorConfig
 from dragoman.models.translator import Translator
 from dragoman.training.config import TrainingConfig
-from dragoman.training.planning import (
-    AVERAGE,
-    DEFAULT_MINUTES,
-    MAX_TRIAL_SECONDS,
-    TRIAL_SHARE,
-    Candidate,
-    Speed,
-    batch_size_for,
-    check_every_for,
-    choose_size,
-    faster_threads,
-    full_epochs,
-    learning_rate_for,
-    measure_speed,
-    not_given,
-    warmup_for,
-)
+from dragoman.training.planning import DEFAULT_MINUTES, TrainingPlanner, not_given
 
 TIME_LIMITS = ("max_epochs", "max_updates", "minutes")
 MAX_HIDDEN = 15.0  # times the fourth root of the number of predictions in the training text
 FEW_SUBWORDS = 4_000  # at most, unless there is time for more epochs than the following
 EPOCHS_WITH_MORE_SUBWORDS = 5.0
 # Up to this many epochs, dropout and embedding dropout: the more often a text is read, the more it is memorised.
-DROPOUT = ((2.0, 0.1, 0.1), (5.0, 0.2, 0.1), (15.0, 0.3, 0.2), (math.inf, 0.4, 0.2))
+DROPOUT = ((1.5, 0.0, 0.0), (4.0, 0.1, 0.0), (8.0, 0.2, 0.1), (20.0, 0.3, 0.2), (math.inf, 0.4, 0.2))
+SMOOTHED_EPOCHS = 3.0  # from this many on, labels are smoothed
+LABEL_SMOOTHING = 0.1
 SEARCH_COST = 2.5  # of translating the dev text by beam search, relative to training on its predictions once
 SEARCH_STARTUP = 2.0  # seconds
 SEARCH_SHARE = 0.05  # of the time, at most, for translating the dev text
@@ -85,10 +71,8 @@ class TranslatorPlan:
     model: TranslatorConfig
     training: TrainingConfig
     parameters: int
-    predictions_per_second: float
     epochs: float  # that are expected
     minutes: float  # that training is expected to take
-    larger_fits_text: bool  # whether more time would give a larger model
     reserved_seconds: float  # for translating the dev text
     dev_share: float  # of the dev text that there is time to translate
 
@@ -111,6 +95,7 @@ class StoredRun(NamedTuple):
     model: Mapping[str, object]
     training: Mapping[str, object]
     units: tuple[str, str]  # of source and target
+    has_dev: bool  # whether there was a dev text
 
     @classmethod
     def read(cls, path: Path) -> StoredRun | None:
@@ -120,7 +105,8 @@ class StoredRun(NamedTuple):
         try:
             stored = yaml.safe_load((path / CONFIG_FILE).read_text(encoding="utf-8"))
             units = stored["source"]["units"], stored["target"]["units"]
-            return cls(dict(stored["model"]), dict(stored["training"]), units)
+            has_dev = stored["data"]["dev"] is not None
+            return cls(dict(stored["model"]), dict(stored["training"]), units, has_dev)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
             return None  # what is wrong is reported when training is resumed
 
@@ -152,33 +138,55 @@ class TranslatorPlanner:
         Without a number, training ends when the dev loss stops improving, after at most an hour.
         """
         limit = 60 * (minutes or DEFAULT_MINUTES)
-        trial_seconds = min(MAX_TRIAL_SECONDS, TRIAL_SHARE * limit)
-        data, threads = self.encode(FEW_SUBWORDS), self.training.threads
-
-        def seconds_left() -> float:
-            return max(1.0, limit - elapsed())
-
-        def measure(size: NetworkSize, predictions_per_second: float) -> Candidate[NetworkSize]:
-            nonlocal threads
-            config = self._training_config(predictions_per_second * seconds_left(), threads)
-            model = self._create(data, self._model_config(size, 1.0))
-
-            def measure_with(number: int | None) -> Speed:
-                return measure_speed(model, data.pairs, config.model_copy(update={"threads": number}), trial_seconds)
-
-            if threads is None:
-                threads, speed = faster_threads(measure_with)
-            else:
-                speed = measure_with(threads)
-            return Candidate(size, model.num_parameters, speed)
-
+        data = self.encode(FEW_SUBWORDS)
         sizes = self._sizes(data)
-        chosen = choose_size(sizes, lambda size: self._parameters(data, size), measure, seconds_left)
-        epochs = chosen.predictions_within(seconds_left()) / int(data.pairs.sizes.sum())
+        planner = self._planner(data, sizes, self.training, elapsed)
+        chosen = planner.choose(limit)
+        epochs = chosen.predictions_within(planner.seconds_left(limit)) / int(data.pairs.sizes.sum())
         if epochs >= EPOCHS_WITH_MORE_SUBWORDS and _has_chosen_subwords(more := self.encode(None), data):
             data = more
-            chosen = measure(chosen.size, chosen.speed.predictions_per_second)
-        return self._complete(data, chosen, minutes, seconds_left(), threads, is_largest=chosen.size == sizes[-1])
+            training = self.training.model_copy(update={"threads": planner.threads})
+            planner = self._planner(data, [chosen.size], training, elapsed)
+            chosen = planner.choose(limit)
+        dev_predictions = 0 if self.dev is None else int(data.target.encode(self.dev.target).sizes.sum())
+        search_seconds = SEARCH_STARTUP + SEARCH_COST * dev_predictions / chosen.speed.predictions_per_second
+        reserved = min(search_seconds, SEARCH_SHARE * limit)
+        plan = planner.complete(chosen, minutes, reserved, dev_predictions)
+        smoothing = {"label_smoothing": LABEL_SMOOTHING if plan.epochs >= SMOOTHED_EPOCHS else 0.0}
+        return TranslatorPlan(
+            data=data,
+            model=self._model_config(chosen.size, plan.epochs),
+            training=plan.training.model_copy(update=not_given(smoothing, self.given["training"])),
+            parameters=chosen.parameters,
+            epochs=plan.epochs,
+            minutes=plan.minutes,
+            reserved_seconds=reserved,
+            dev_share=min(1.0, reserved / search_seconds),
+        )
+
+    def _planner(
+        self,
+        data: EncodedPairs,
+        sizes: Sequence[NetworkSize],
+        training: TrainingConfig,
+        elapsed: Callable[[], float],
+    ) -> TrainingPlanner[NetworkSize]:
+        def create(size: NetworkSize) -> Translator:
+            """Return a translator for measuring its speed, without what takes long to prepare."""
+            config = self._model_config(size, SMOOTHED_EPOCHS)
+            config = config.model_copy(update={"lexicon": False, "supervision": 0.0, "symmetry": 0.0})
+            return Translator.create(data.pairs, data.source, data.target, config, seed=training.seed)
+
+        def estimate_parameters(size: NetworkSize) -> int:
+            """Return about how many parameters a translator has, without creating it."""
+            embedding, hidden = size
+            encoder = 4 * hidden * (embedding + hidden // 2)
+            decoder = 4 * hidden * (embedding + 2 * hidden) + 3 * hidden * hidden + 2 * hidden * embedding
+            return encoder + decoder + embedding * (len(data.source.vocab) + len(data.target.vocab))
+
+        return TrainingPlanner(
+            sizes, create, estimate_parameters, data.pairs, training, self.given["training"], elapsed
+        )
 
     def _sizes(self, data: EncodedPairs) -> list[NetworkSize]:
         """Return the sizes that suit the amount of text, with those that are given; at least one."""
@@ -188,77 +196,14 @@ class TranslatorPlanner:
         return list(dict.fromkeys(size._replace(**fixed) for size in suited))
 
     def _model_config(self, size: NetworkSize, epochs: float) -> TranslatorConfig:
-        dropout, embedding_dropout = next(rates for most, *rates in DROPOUT if epochs <= most)
-        choices = {
-            "tied": True,
-            **size._asdict(),
-            "readout": size.embedding,
-            "dropout": dropout,
-            "embedding_dropout": embedding_dropout,
-        }
+        choices = {"tied": True, **size._asdict(), "readout": size.embedding, **dropout_for(epochs)}
         return self.model.model_copy(update=not_given(choices, self.given["model"]))
 
-    def _training_config(self, predictions: float, threads: int | None) -> TrainingConfig:
-        """Return the settings for training on this many predictions."""
-        choices = {"batch_size": batch_size_for(predictions), "threads": threads, "max_epochs": None}
-        return self.training.model_copy(update=not_given(choices, self.given["training"]))
 
-    def _create(self, data: EncodedPairs, config: TranslatorConfig) -> Translator:
-        """Return a translator for measuring its speed, without what takes long to prepare."""
-        config = config.model_copy(update={"lexicon": False, "supervision": 0.0, "symmetry": 0.0})
-        return Translator.create(data.pairs, data.source, data.target, config, seed=self.training.seed)
-
-    def _parameters(self, data: EncodedPairs, size: NetworkSize) -> int:
-        """Return the number of parameters of a bidirectional encoder, a decoder with attention, and the vocabularies."""
-        embedding, hidden = size
-        encoder = 4 * hidden * (embedding + hidden // 2)
-        decoder = 4 * hidden * (embedding + 2 * hidden) + 3 * hidden * hidden + 2 * hidden * embedding
-        return encoder + decoder + embedding * (len(data.source.vocab) + len(data.target.vocab))
-
-    def _complete(
-        self,
-        data: EncodedPairs,
-        chosen: Candidate[NetworkSize],
-        minutes: float | None,
-        seconds: float,
-        threads: int | None,
-        *,
-        is_largest: bool,
-    ) -> TranslatorPlan:
-        """Return the plan with the chosen size."""
-        limit, rate = minutes or DEFAULT_MINUTES, chosen.speed.predictions_per_second
-        dev_predictions = 0 if self.dev is None else int(data.target.encode(self.dev.target).sizes.sum())
-        search_seconds = SEARCH_STARTUP + SEARCH_COST * dev_predictions / rate
-        reserved = min(search_seconds, SEARCH_SHARE * 60 * limit)
-        text = int(data.pairs.sizes.sum())
-        epochs = chosen.predictions_within(max(1.0, seconds - reserved)) / text
-        if minutes is None:
-            epochs = min(epochs, full_epochs(len(data.pairs)))
-        training = self._training_config(epochs * text, threads)
-        updates = epochs * text / chosen.speed.predictions
-        choices: dict[str, object] = {
-            "learning_rate": learning_rate_for(updates),
-            "warmup": warmup_for(updates),
-            "schedule": "cooldown",
-            "average": AVERAGE,
-            "minutes": limit,
-        }
-        if dev_predictions:
-            evaluation = dev_predictions / (3 * rate)  # without the backward pass
-            choices["check_every"] = check_every_for(updates, chosen.speed.update_seconds, evaluation)
-        training = training.model_copy(update=not_given(choices, self.given["training"]))
-        return TranslatorPlan(
-            data=data,
-            model=self._model_config(chosen.size, epochs),
-            training=training,
-            parameters=chosen.parameters,
-            predictions_per_second=rate,
-            epochs=epochs,
-            minutes=epochs * text / rate / 60,
-            larger_fits_text=not is_largest,
-            reserved_seconds=reserved,
-            dev_share=min(1.0, reserved / search_seconds),
-        )
+def dropout_for(epochs: float) -> dict[str, float]:
+    """Return the dropout rates for a number of epochs."""
+    dropout, embedding_dropout = next(rates for most, *rates in DROPOUT if epochs <= most)
+    return {"dropout": dropout, "embedding_dropout": embedding_dropout}
 
 
 def _has_chosen_subwords(data: EncodedPairs, fewer: EncodedPairs) -> bool:

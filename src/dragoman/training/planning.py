@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Generic, TypeVar
 
@@ -114,12 +114,83 @@ def choose_size(
     return measured[chosen]
 
 
-def faster_threads(measure: Callable[[int], Speed]) -> tuple[int, Speed]:
-    """Return the number of threads with which training is fastest: all cores, or one if other programs use them."""
-    cores = available_cores()
-    speeds = {threads: measure(threads) for threads in sorted({cores, 1}, reverse=True)}
-    best = max(speeds, key=lambda threads: speeds[threads].predictions_per_second)
-    return best, speeds[best]
+@dataclass(frozen=True)
+class TrainingPlan:
+    """Settings of training, and what is expected of it."""
+
+    training: TrainingConfig
+    epochs: float
+    minutes: float
+
+
+@dataclass
+class TrainingPlanner(Generic[SizeT]):
+    """Chooses a size of a model and settings of its training. Settings that are given are kept."""
+
+    sizes: Sequence[SizeT]  # from small to large
+    create: Callable[[SizeT], nn.Module]
+    estimate_parameters: Callable[[SizeT], int]
+    data: Examples
+    training: TrainingConfig
+    given: Collection[str]  # names of settings of training
+    elapsed: Callable[[], float]  # seconds since the start
+    learning_rate_factor: float = 1.0  # for models whose rates are lower or higher than those of recurrent networks
+    threads: int | None = field(init=False)  # that are fastest, once they are known
+
+    def __post_init__(self) -> None:
+        self.threads = self.training.threads
+
+    def seconds_left(self, limit: float) -> float:
+        return max(1.0, limit - self.elapsed())
+
+    def choose(self, limit: float) -> Candidate[SizeT]:
+        """Return the largest size that can be trained in a number of seconds since the start."""
+        trial_seconds = min(MAX_TRIAL_SECONDS, TRIAL_SHARE * limit)
+
+        def measure(size: SizeT, predictions_per_second: float) -> Candidate[SizeT]:
+            config = self._with_batches(predictions_per_second * self.seconds_left(limit))
+            model = self.create(size)
+            speed = self._measure(model, config, trial_seconds)
+            return Candidate(size, sum(parameter.numel() for parameter in model.parameters()), speed)
+
+        return choose_size(self.sizes, self.estimate_parameters, measure, lambda: self.seconds_left(limit))
+
+    def _measure(self, model: nn.Module, config: TrainingConfig, seconds: float) -> Speed:
+        """Measure the speed; the first time with all cores and with one, which is faster if other programs use them."""
+        candidates = [self.threads] if self.threads else sorted({1, available_cores()})
+        speeds = {
+            threads: measure_speed(model, self.data, config.model_copy(update={"threads": threads}), seconds)
+            for threads in candidates
+        }
+        self.threads = max(speeds, key=lambda threads: speeds[threads].predictions_per_second)
+        return speeds[self.threads]
+
+    def _with_batches(self, predictions: float) -> TrainingConfig:
+        choices = {"batch_size": batch_size_for(predictions), "threads": self.threads, "max_epochs": None}
+        return self.training.model_copy(update=not_given(choices, self.given))
+
+    def complete(
+        self, chosen: Candidate[SizeT], minutes: float | None, reserved_seconds: float, dev_predictions: int
+    ) -> TrainingPlan:
+        """Return the settings with which a size is trained. Without minutes, the plan is to train as long as it helps."""
+        limit, rate, text = minutes or DEFAULT_MINUTES, chosen.speed.predictions_per_second, int(self.data.sizes.sum())
+        epochs = chosen.predictions_within(max(1.0, self.seconds_left(60 * limit) - reserved_seconds)) / text
+        if minutes is None:
+            epochs = min(epochs, full_epochs(len(self.data)))
+        training = self._with_batches(epochs * text)
+        updates = epochs * text / chosen.speed.predictions
+        choices: dict[str, object] = {
+            "learning_rate": self.learning_rate_factor * learning_rate_for(updates),
+            "warmup": warmup_for(updates),
+            "schedule": "cooldown",
+            "average": AVERAGE,
+            "minutes": limit,
+        }
+        if dev_predictions:
+            evaluation = 1.5 * dev_predictions / (3 * rate)  # and a sample of the training text; no backward pass
+            choices["check_every"] = check_every_for(updates, chosen.speed.update_seconds, evaluation)
+        training = training.model_copy(update=not_given(choices, self.given))
+        return TrainingPlan(training, epochs, epochs * text / rate / 60)
 
 
 def batch_size_for(predictions: float) -> int:
