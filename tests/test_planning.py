@@ -176,3 +176,14 @@ def test_a_useless_translator_is_reported_with_the_reason(good, tmp_path: Path, 
     result = good(*command, "-o", tmp_path / "model", "--max-updates", 2, "--hidden", 8, "--embedding", 8)
     assert "not usable" in result.err and "epochs only" in result.err
     assert "next: dragoman translate" not in result.err
+
+
+@pytest.mark.parametrize("kind", ["recurrent", "feed-forward"])
+def test_language_models_are_planned_too(good, tmp_path: Path, kind: str) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "train").write_text("".join(f"{line}\n" for line in ENGLISH))
+    (tmp_path / "dev").write_text("".join(f"{line}\n" for line in ENGLISH[:8]))
+    texts = ("--text", tmp_path / "train", "--dev-text", tmp_path / "dev", "--threads", 1, "--patience", 1000)
+    first = good("train", kind, *texts, "-o", tmp_path / "model", "--minutes", 0.05)
+    assert "plan: hidden" in first.err and "0.05 minutes" in first.err
+    again = good("train", kind, *texts, "-o", tmp_path / "model", "--minutes", 0.05)
+    assert "plan: " not in again.err and "already finished" in again.err

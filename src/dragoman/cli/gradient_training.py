@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.fine_tuning import FromOptions, ReplayTextOptions
+from dragoman.cli.main import seconds_since_start
 from dragoman.cli.messages import info, warn
 from dragoman.cli.option_groups import GivenSettings, option
 from dragoman.cli.progress import format_perplexity, training_progress
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     TrainingTexts = tuple[Text, Text | None, Text | None, Text | None]  # train, dev, replay, replay_dev
 
 CreateModel = Callable[[TrainingData], "NeuralLanguageModel"]
+ChooseTraining = Callable[[TrainingData], tuple["TrainingConfig", float]]  # settings, and seconds needed afterwards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +107,12 @@ def train_with_gradients(
     create: CreateModel,
     training: TrainingConfig,
     base: NeuralLanguageModel | None = None,
+    choose_training: ChooseTraining | None = None,
 ) -> None:
     """Read the texts, train and report. An interrupted run is resumed; a finished one is not changed.
 
-    A trained model `base` is trained further, otherwise `create` returns a new one.
+    A trained model `base` is trained further, otherwise `create` returns a new one. `choose_training` may choose
+    settings by the texts.
     """
     from dragoman.data.segmenters import token_name
 
@@ -124,9 +128,18 @@ def train_with_gradients(
     if choices:
         model = _train_candidates(options, create, training, choices, data)
     else:
+        training, reserved = (training, 0.0) if choose_training is None else choose_training(data)
         model = create(data)
-        texts, name = (data.corpus, data.dev, replay, replay_dev), token_name(model.vocab.segmenter)
-        result = fit_with_progress(model, texts, training, options.output, force=options.force, token_name=name)
+        result = fit_with_progress(
+            model,
+            (data.corpus, data.dev, replay, replay_dev),
+            training,
+            options.output,
+            force=options.force,
+            token_name=token_name(model.vocab.segmenter),
+            elapsed_seconds=seconds_since_start(),
+            reserved_seconds=reserved,
+        )
         if result.already_finished:
             suggest_next_commands(options)
             return

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.gradient_training import GradientTrainingOptions, train_with_gradients
-from dragoman.cli.messages import info
+from dragoman.cli.main import seconds_since_start
+from dragoman.cli.messages import info, status
 from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
 from dragoman.cli.training import TrainingData
 from dragoman.core.errors import DataError
@@ -81,6 +82,7 @@ def _train(
     word_vectors: str | None,
 ) -> None:
     from dragoman.data.word_vectors import read_word_vectors
+    from dragoman.models.planning import StoredRun, plan_language_model
 
     def create(data: TrainingData) -> EmbeddingLanguageModel:
         vocab, vectors = data.corpus.vocab, None
@@ -91,9 +93,29 @@ def _train(
             data.corpus, model_config, unknown=data.unknown, seed=training_config.seed, vectors=vectors
         )
 
+    def choose_training(data: TrainingData) -> tuple[TrainingConfig, float]:
+        """Choose settings that are not given: those of a run to resume, or by the time."""
+        nonlocal model_config
+        stored = None if options.force else StoredRun.read(options.output)
+        if stored is not None:
+            model_config, training = stored.apply(model_config, training_config, given)
+            return training, 0.0
+        is_limited = bool(given["training"] & {"max_epochs", "max_updates"})
+        minutes = training_config.minutes
+        if is_limited or (minutes is None and data.dev is None):
+            return training_config, 0.0
+        settings = model_config, training_config, given, minutes, seconds_since_start
+        with status("measuring the speed of training"):
+            plan = plan_language_model(network, data.corpus, data.dev, *settings)
+        info(f"plan: {plan.describe()}")
+        if minutes is None:
+            info(f"training ends when the dev loss stops improving, after at most {plan.training.minutes:g} minutes")
+        model_config = plan.model
+        return plan.training, plan.reserved_seconds
+
     base = options.load_base(network, model_config, given)
     if base is not None:
         if word_vectors is not None:
             raise DataError("--from has word vectors already; remove --word-vectors")
         training_config = for_fine_tuning(training_config, given["training"])
-    train_with_gradients(options, create, training_config, base)
+    train_with_gradients(options, create, training_config, base, None if base else choose_training)

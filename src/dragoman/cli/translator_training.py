@@ -58,7 +58,7 @@ def choose_settings(
     if dev_lines is None and (not is_limited if stored is None else stored.has_dev):
         lines, dev_lines = _hold_out_dev(lines)
     if stored is not None:
-        if tokenizers.units == "auto" and tokenizers.vocab_from is None:
+        if stored.units is not None and tokenizers.units == "auto" and tokenizers.vocab_from is None:
             source, target = stored.units
             tokenizers = replace(tokenizers, units=source, tgt_units=tokenizers.tgt_units or target)
         settings = stored.apply(model_config, training_config, given)

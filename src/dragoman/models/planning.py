@@ -1,4 +1,4 @@
-"""Plans: sizes, units and training settings of translators for a text and a number of minutes."""
+"""Plans: sizes, units and training settings of models for a text and a number of minutes."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import yaml
 
-from dragoman.core.settings import validate
-from dragoman.data.corpus import ParallelCorpus
+from dragoman.core.settings import Settings, validate
+from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE
-from dragoman.models.configs import TranslatorConfig
+from dragoman.models.configs import FeedForwardConfig, NetworkConfig, TranslatorConfig
+from dragoman.models.neural import EmbeddingLanguageModel
 from dragoman.models.translator import Translator
 from dragoman.training.config import TrainingConfig
 from dragoman.training.planning import DEFAULT_MINUTES, TrainingPlanner, not_given
 
+SettingsT = TypeVar("SettingsT", bound=Settings)
 TIME_LIMITS = ("max_epochs", "max_updates", "minutes")
-MAX_HIDDEN = 15.0  # times the fourth root of the number of predictions in the training text
+MAX_HIDDEN = 15.0  # of translators, times the fourth root of the number of predictions in the training text
+MAX_LANGUAGE_MODEL_HIDDEN = 20.0  # of language models, likewise
+FEED_FORWARD_RATE = 0.5  # learning rate of feed-forward networks, relative to recurrent ones
 FEW_SUBWORDS = 4_000  # at most, unless there is time for more epochs than the following
 EPOCHS_WITH_MORE_SUBWORDS = 5.0
 # Up to this many epochs, dropout and embedding dropout: the more often a text is read, the more it is memorised.
@@ -39,6 +43,7 @@ class NetworkSize(NamedTuple):
     hidden: int
 
 
+LANGUAGE_MODEL_SIZES = (32, 48, 64, 96, 128, 200, 300, 450, 650, 1000)
 TRANSLATOR_SIZES = tuple(
     NetworkSize(*sizes)
     for sizes in (
@@ -81,12 +86,8 @@ class TranslatorPlan:
         kinds = {tokenizer.segmenter.kind for tokenizer in (self.data.source, self.data.target)}
         noun = {"char": "characters", "word": "words"}.get(kinds.pop(), "subwords") if len(kinds) == 1 else "tokens"
         sizes = f"embedding {self.model.embedding}, hidden {self.model.hidden}"
-        epochs = f"{self.epochs:.1f}" if self.epochs < 3 else f"{self.epochs:.0f}"
-        time = f"{self.minutes:.0f} minutes" if self.minutes >= 2 else f"{60 * self.minutes:.0f} seconds"
-        return (
-            f"{len(self.data.target.vocab):,} {noun}, {self.parameters / 1e6:.1f} million parameters ({sizes}), "
-            f"about {epochs} epochs in {time}"
-        )
+        vocabulary = f"{len(self.data.target.vocab):,} {noun}"
+        return _describe(f"{vocabulary}, {sizes}", self.parameters, self.epochs, self.minutes)
 
 
 class StoredRun(NamedTuple):
@@ -94,7 +95,7 @@ class StoredRun(NamedTuple):
 
     model: Mapping[str, object]
     training: Mapping[str, object]
-    units: tuple[str, str]  # of source and target
+    units: tuple[str, str] | None  # of source and target of a translator
     has_dev: bool  # whether there was a dev text
 
     @classmethod
@@ -104,15 +105,16 @@ class StoredRun(NamedTuple):
             return None
         try:
             stored = yaml.safe_load((path / CONFIG_FILE).read_text(encoding="utf-8"))
-            units = stored["source"]["units"], stored["target"]["units"]
+            is_translator = "source" in stored
+            units = (stored["source"]["units"], stored["target"]["units"]) if is_translator else None
             has_dev = stored["data"]["dev"] is not None
             return cls(dict(stored["model"]), dict(stored["training"]), units, has_dev)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
             return None  # what is wrong is reported when training is resumed
 
     def apply(
-        self, model: TranslatorConfig, training: TrainingConfig, given: Mapping[str, Collection[str]]
-    ) -> tuple[TranslatorConfig, TrainingConfig]:
+        self, model: SettingsT, training: TrainingConfig, given: Mapping[str, Collection[str]]
+    ) -> tuple[SettingsT, TrainingConfig]:
         """Return the stored settings, except those that are given. A limit that is given replaces the stored ones."""
         limits = dict.fromkeys(TIME_LIMITS) if set(TIME_LIMITS) & set(given["training"]) else {}
         choices = not_given({**self.training, **limits}, given["training"])
@@ -212,3 +214,76 @@ def _has_chosen_subwords(data: EncodedPairs, fewer: EncodedPairs) -> bool:
         tokenizer.segmenter.spec != small.segmenter.spec
         for tokenizer, small in ((data.source, fewer.source), (data.target, fewer.target))
     )
+
+
+@dataclass(frozen=True)
+class LanguageModelPlan:
+    """What to train, and how."""
+
+    model: NetworkConfig
+    training: TrainingConfig
+    parameters: int
+    epochs: float  # that are expected
+    minutes: float  # that training is expected to take
+    reserved_seconds: float  # for the evaluation on the dev text
+
+    def describe(self) -> str:
+        """Return the plan in a few words, such as "hidden 200, 2.1 million parameters, about 9 epochs"."""
+        return _describe(f"hidden {self.model.model_dump()['hidden']}", self.parameters, self.epochs, self.minutes)
+
+
+def plan_language_model(
+    network: type[EmbeddingLanguageModel],
+    corpus: Corpus,
+    dev: Corpus | None,
+    model: NetworkConfig,
+    training: TrainingConfig,
+    given: Mapping[str, Collection[str]],
+    minutes: float | None,
+    elapsed: Callable[[], float] = lambda: 0.0,
+) -> LanguageModelPlan:
+    """Return the plan of a feed-forward or recurrent language model, as `TranslatorPlanner.plan` does.
+
+    Args:
+        network: The class of the model.
+        corpus: The training text.
+        dev: The dev text.
+        model: Settings; those that are not given are chosen.
+        training: Settings of training, likewise.
+        given: Names of the settings that are given, for the sections model and training.
+        minutes: For everything, or None.
+        elapsed: Returns the seconds of these minutes that are over.
+    """
+
+    def config(size: int, epochs: float) -> NetworkConfig:
+        sizes: dict[str, object] = {"embedding": size, "hidden": size, "tied": True}
+        if isinstance(model, FeedForwardConfig):
+            sizes = {"embedding": max(1, size // 2), "hidden": (size,)}
+        return model.model_copy(update=not_given({**sizes, **dropout_for(epochs)}, given["model"]))
+
+    def create(size: int) -> EmbeddingLanguageModel:
+        return network.create(corpus, config(size, SMOOTHED_EPOCHS), seed=training.seed)
+
+    def estimate_parameters(size: int) -> int:
+        words, is_feed_forward = len(corpus.vocab), isinstance(model, FeedForwardConfig)
+        return int(1.5 * words * size + 2 * size * size) if is_feed_forward else words * size + 8 * size * size
+
+    most = MAX_LANGUAGE_MODEL_HIDDEN * int(corpus.sizes.sum()) ** 0.25
+    sizes = [size for size in LANGUAGE_MODEL_SIZES if size <= most] or [LANGUAGE_MODEL_SIZES[0]]
+    if "hidden" in given["model"]:
+        sizes = sizes[:1]
+    factor = FEED_FORWARD_RATE if isinstance(model, FeedForwardConfig) else 1.0
+    planner = TrainingPlanner(sizes, create, estimate_parameters, corpus, training, given["training"], elapsed, factor)
+    chosen = planner.choose(60 * (minutes or DEFAULT_MINUTES))
+    dev_predictions = 0 if dev is None else int(dev.sizes.sum())
+    reserved = dev_predictions / (3 * chosen.speed.predictions_per_second)  # without the backward pass
+    plan = planner.complete(chosen, minutes, reserved, dev_predictions)
+    return LanguageModelPlan(
+        config(chosen.size, plan.epochs), plan.training, chosen.parameters, plan.epochs, plan.minutes, reserved
+    )
+
+
+def _describe(sizes: str, parameters: int, epochs: float, minutes: float) -> str:
+    number = f"{epochs:.1f}" if epochs < 3 else f"{epochs:.0f}"
+    time = f"{minutes:.0f} minutes" if minutes >= 2 else f"{60 * minutes:.0f} seconds"
+    return f"{sizes}, {parameters / 1e6:.1f} million parameters, about {number} epochs in {time}"

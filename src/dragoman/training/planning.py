@@ -23,7 +23,7 @@ from dragoman.training.loop import TrainState, training_steps
 from dragoman.training.protocols import Examples
 
 DEFAULT_MINUTES = 60.0  # at most, if no time is given
-PREDICTIONS_PER_PARAMETER = 0.5  # a model that is trained on less than this does better if it is smaller
+PREDICTIONS_PER_PARAMETER = 0.4  # a model that is trained on less than this does better if it is smaller
 WARM_UP_UPDATES = 2  # not measured: memory is allocated and kernels are loaded
 MIN_MEASURED_UPDATES = 3
 TRIAL_SHARE, MAX_TRIAL_SECONDS = 0.01, 4.0  # of the time, for measuring one candidate

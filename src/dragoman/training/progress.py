@@ -54,6 +54,8 @@ class Progress:
     def evaluation_due(self, config: TrainingConfig) -> bool:
         """Return whether to evaluate: after each epoch, or after a number of updates, and at the end of training."""
         due = self.update % config.check_every == 0 if config.check_every else self.batch == 0
+        if due and config.check_every and self.pace.end is not None:
+            due = self.pace.end - self.update > config.check_every // 2  # otherwise the one at the end follows soon
         return due or bool(self.limit_reached(config))
 
     def _patience_exceeded(self, config: TrainingConfig) -> str:
