@@ -10,9 +10,10 @@ import pytest
 from doctor_texts import SOURCE, TARGET, pairs, vocabulary, write
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.doctor.alignment_checks import LinePairScorer, check_alignment, divergence_line, word_sets
+from dragoman.doctor.alignment_checks import LinePairScorer, check_alignment, word_sets
+from dragoman.doctor.arrangement import DoctorDocuments
 from dragoman.doctor.documents import Document, FileLayout
-from dragoman.doctor.examination import DoctorDocuments, DoctorInput, check_documents, examine
+from dragoman.doctor.examination import DoctorInput, check_documents, examine
 from dragoman.doctor.text_checks import DoctorLimits, file_statistics, style_findings, writing_habits
 from dragoman.doctor.training_cost import MAX_TRIAL_TOKENS, _extrapolate, estimate_training_cost
 from dragoman.ngram.model import NgramModel
@@ -246,12 +247,13 @@ def test_empty_long_and_repeated_pairs() -> None:
 def test_where_files_of_different_length_diverge(removed: int) -> None:
     source, target = map(list, pairs())
     del target[removed]
-    line = divergence_line(source, target)
-    assert line is not None and abs(line - removed) <= 2
     result = check_documents(pair_documents(source, target), DoctorLimits())
-    assert [finding.kind for finding in result.findings] == ["line-counts"] and len(result.remarks) == 1
+    assert [finding.kind for finding in result.findings] == ["line-counts"]
     assert f"has {len(source):,} lines" in result.findings[0].message
-    assert divergence_line(source, target[:10]) is None
+    line = result.findings[0].line
+    assert line is not None and abs(line - 1 - removed) <= 2
+    short = check_documents(pair_documents(source, target[:10]), DoctorLimits()).findings
+    assert [(finding.kind, finding.line) for finding in short if finding.kind != "sorted"] == [("line-counts", None)]
 
 
 # -- dev --------------------------------------------------------------------------------------------------------------

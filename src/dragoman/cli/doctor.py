@@ -101,14 +101,18 @@ def doctor(
     show: Annotated[int, option("--show N", "Number of places shown for each kind of finding.", min=0)] = 5,
     show_all: Annotated[bool, option("--all", "Show all places.")] = False,
     as_json: Json = False,
-    strict: Annotated[bool, option("--strict", "Exit with code 1 if there are errors.")] = False,
+    strict: Annotated[bool, option("--strict", "Exit with code 1 also if there are only warnings.")] = False,
     limits: LimitOptions = LimitOptions(),
     no_cost: Annotated[bool, option("--no-cost", "Do not estimate the cost of training.")] = False,
 ) -> None:
     """Check a text or sentence pairs before training.
 
-    Finds encoding errors; empty, long and repeated lines; pairs that are misaligned or in the wrong language; dev lines
-    that are in the training text. Estimates the cost of training.
+    Finds files that do not belong together line by line or go out of step, exchanged languages, and dev lines that are
+    in the training text; encoding errors; empty, long and repeated lines; single pairs that are misaligned or in the
+    wrong language. For one text, estimates the cost of an n-gram model.
+
+    The exit code is 1 if there are errors (with --strict: or warnings) that --fix has not fixed, 0 otherwise, and 2 if
+    the files cannot be read.
 
     \b
     Example:
@@ -138,14 +142,15 @@ def doctor(
     if fixed is not None:
         info(f"{output}: {fix_text(fixed)}")
     _suggest_next(report, inputs, written)
-    if strict and report.count("error"):
+    severities = ("error", "warning") if strict else ("error",)
+    if any(report.remaining(severity, is_fixed=fixed is not None) for severity in severities):
         raise typer.Exit(1)
 
 
 def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, Path]) -> None:
     """Suggest to clean the text if possible, otherwise to train; nothing if neither would work."""
-    from dragoman.doctor.findings import LEAVE
     from dragoman.doctor.fix import drops_everything
+    from dragoman.doctor.training_cost import SUGGESTED_MINUTES
 
     kinds = {finding.kind for finding in report.findings}
     if drops_everything(report) or "same-text" in kinds:
@@ -162,13 +167,13 @@ def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, P
         languages = zip(("src-lang", "tgt-lang"), files.languages, strict=True)
         given += [(name, language) for name, language in languages if language is not None]
     options = [word for name, value in given for word in (f"--{name}", value)]
-    if not written and report.fixable and not is_stdin and "line-counts" not in kinds:
+    if not written and report.fixable and not is_stdin:
         suggest_command("doctor", *options, "--fix", "-o", "cleaned")
         return
-    errors = [finding for finding in report.findings if finding.info.severity == "error"]
-    remaining = [finding for finding in errors if not written or finding.info.fix == LEAVE]
-    if (written or not is_stdin) and not remaining and report.files[len(files.train) - 1].tokens > 0:
-        suggest_command("train", "translator" if has_pairs else "ngram", *options, "-o", "model")
+    is_sound = not report.remaining("error", is_fixed=bool(written))
+    if (written or not is_stdin) and is_sound and report.files[len(files.train) - 1].tokens > 0:
+        minutes = ("--minutes", SUGGESTED_MINUTES) if has_pairs else ()
+        suggest_command("train", "translator" if has_pairs else "ngram", *options, "-o", "model", *minutes)
 
 
 def _written_as(file: str, side: str, written: dict[str, Path]) -> str | Path:

@@ -1,4 +1,4 @@
-"""Lines that are not translations of each other: single pairs, shifted runs of lines, and files of unequal length."""
+"""Lines that are not translations of each other: single pairs, and shifted runs of lines."""
 
 from __future__ import annotations
 
@@ -191,11 +191,11 @@ def _best_shifts(scorer: LinePairScorer, scores: NDArray[np.float64], is_low: ND
         shifted_scores = scorer.scores(source_lines, target_lines) if shift else scores
         mean_words = (scorer.source.sizes[source_lines] + scorer.target.sizes[target_lines]) / 2
         evidence[target_lines, MAX_SHIFT + shift] = np.nan_to_num(shifted_scores * mean_words)
-    return np.asarray(_best_path(evidence, SHIFT_COST)) - MAX_SHIFT
+    return np.asarray(best_path(evidence, SHIFT_COST)) - MAX_SHIFT
 
 
 @kernel
-def _best_path(evidence: Any, cost: float) -> Any:
+def best_path(evidence: Any, cost: float) -> Any:
     """Viterbi: the shifts with the highest sum of evidence, where each change of the shift has a cost."""
     lines, shifts = evidence.shape
     score = np.full(shifts, -np.inf)
@@ -225,38 +225,3 @@ def _run_finding(source: Document, target: Document, run: ShiftedRun) -> Finding
     lines = f"lines {target.number(run.first)} to {target.number(run.last)}"
     message = f"{lines} of {target.name} match the lines of {source.name} {distance}"
     return target.finding("shifted", run.first, message, last=run.last)
-
-
-def divergence_line(source: Sequence[str], target: Sequence[str]) -> int | None:
-    """Find where two files of different length diverge: the line (from 0) where the longer one has lines too many.
-
-    A first estimate comes from line lengths, a better one from word associations that are trained as if the first
-    estimate were right. None if there is not enough data.
-    """
-    shift = len(target) - len(source)
-    if abs(shift) > min(len(source), len(target)) // 2:
-        return None
-    short, long = (source, target) if shift > 0 else (target, source)
-    sizes = [np.log1p(np.fromiter(map(len, lines), np.float64)) for lines in (short, long)]
-    usual = float(np.median(sizes[1]) - np.median(sizes[0]))
-    straight = -np.abs(sizes[1][: len(short)] - sizes[0] - usual)
-    shifted = -np.abs(sizes[1][abs(shift) :] - sizes[0] - usual)
-    position = _change_point(straight, shifted)
-    if len(short) < MIN_PAIRS:
-        return position
-    short_sets, long_sets = word_sets(short), word_sets(long)
-    lines = np.arange(len(short))
-    for _ in range(3):
-        aligned = long_sets.select(np.where(lines < position, lines, lines + abs(shift)))
-        associations = LinePairScorer.train(short_sets, aligned).associations
-        not_left_out = np.zeros(len(long), np.bool_)  # lines are scored in other pairs than those trained on
-        scorer = LinePairScorer(short_sets, long_sets, associations, not_left_out)
-        straight, shifted = (np.nan_to_num(scorer.scores(lines, lines + step)) for step in (0, abs(shift)))
-        position = _change_point(straight, shifted)
-    return position
-
-
-def _change_point(straight: NDArray[np.float64], shifted: NDArray[np.float64]) -> int:
-    """The line where the total score is highest if `shifted` is used from there on."""
-    gains = np.concatenate([[0.0], np.cumsum(straight - shifted)])
-    return int(np.argmax(gains))

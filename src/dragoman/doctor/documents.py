@@ -73,9 +73,15 @@ class Document:
     layout: FileLayout
     faults: tuple[Finding, ...] = ()  # findings of the reader
     first: int = 1  # line number in the file of the first line of text
+    pair_indices: NDArray[np.int64] | None = None  # of each line among all pairs; by default as in the file
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    @property
+    def indices(self) -> NDArray[np.int64]:
+        """The index of each line in the original document, by which its pair is known.  # (lines,)"""
+        return self.places if self.pair_indices is None else self.pair_indices
 
     @cached_property
     def scanned(self) -> ScannedText:
@@ -106,7 +112,7 @@ class Document:
         if line is None:
             return Finding(kind, self.name, None, message, part=self.part)
         last_line = self.number(last) if last is not None else None
-        index = int(self.places[line])
+        index = int(self.indices[line])
         return Finding(kind, self.name, self.number(line), message, column, last_line, self.part, index)
 
     def findings(self, kind: str, is_found: NDArray[np.bool_], message: Callable[[int], str]) -> Iterator[Finding]:
@@ -122,7 +128,10 @@ class Document:
         return replace(self, lines=[fix_line(line) for line in self.lines])
 
     def select(self, lines: NDArray[np.int64]) -> Document:
-        return replace(self, lines=[self.lines[line] for line in lines.tolist()], places=self.places[lines])
+        """Return the given lines, in this order."""
+        indices = None if self.pair_indices is None else self.pair_indices[lines]
+        chosen = [self.lines[line] for line in lines.tolist()]
+        return replace(self, lines=chosen, places=self.places[lines], pair_indices=indices)
 
 
 @dataclass
@@ -178,6 +187,17 @@ def documents_of_pairs(pairs: LinePairs, part: str) -> tuple[Document, ...]:
         )
         for side, lines in (("src", pairs.source), ("tgt", pairs.target))
     )
+
+
+def name_columns(documents: tuple[Document, ...]) -> tuple[Document, ...]:
+    """Add the column, or the field, to the name of each side of one file."""
+    named = []
+    for document in documents:
+        unit = "column" if document.layout.kind == "tsv" else "field"
+        name = f"{document.name} {unit} {document.layout.field}" if document.layout.field else document.name
+        faults = tuple(replace(finding, file=name) for finding in document.faults)
+        named.append(replace(document, name=name, faults=faults))
+    return tuple(named)
 
 
 def join_lines(lines: Sequence[str]) -> bytes:

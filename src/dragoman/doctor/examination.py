@@ -9,10 +9,11 @@ from dragoman.core.errors import DataError
 from dragoman.data.pair_files import AS_IN_FILE, Languages, pair_format, read_pair_file, tsv_fields
 from dragoman.doctor import language_checks, pair_checks, text_checks
 from dragoman.doctor.alignment_checks import check_alignment
-from dragoman.doctor.documents import Document, documents_of_pairs, read_document
+from dragoman.doctor.arrangement import DoctorDocuments, arrange
+from dragoman.doctor.documents import Document, documents_of_pairs, name_columns, read_document
 from dragoman.doctor.findings import DROP, LEAVE, CheckResult, Finding, group_by_kind
 from dragoman.doctor.text_checks import DoctorLimits
-from dragoman.doctor.training_cost import TrainingCost, estimate_training_cost
+from dragoman.doctor.training_cost import TrainingCost, training_costs
 
 
 @dataclass(frozen=True)
@@ -38,24 +39,6 @@ class DoctorInput:
 
 
 @dataclass(frozen=True)
-class DoctorDocuments:
-    """The documents: one or two of train, as many or none of dev."""
-
-    train: tuple[Document, ...]
-    dev: tuple[Document, ...] = ()
-    remarks: tuple[str, ...] = ()  # about units that are not used
-
-    @property
-    def documents(self) -> tuple[Document, ...]:
-        return (*self.train, *self.dev)
-
-    def fixed(self) -> DoctorDocuments:
-        """Return the documents with all lines fixed."""
-        train, dev = (tuple(document.fixed() for document in part) for part in (self.train, self.dev))
-        return DoctorDocuments(train, dev, self.remarks)
-
-
-@dataclass(frozen=True)
 class DoctorReport:
     """All results of an examination."""
 
@@ -71,7 +54,19 @@ class DoctorReport:
 
     @property
     def fixable(self) -> bool:
-        return any(finding.info.fix != LEAVE for finding in self.findings)
+        return self.can_pair and any(finding.info.fix != LEAVE for finding in self.findings)
+
+    @property
+    def can_pair(self) -> bool:
+        """Whether line i of one side belongs with line i of the other, or `--fix` knows with which."""
+        kinds = {finding.kind for finding in self.findings}
+        unknown = any(finding.kind == "line-counts" and finding.line is None for finding in self.findings)
+        return "unpaired" not in kinds and (not unknown or "out-of-step" in kinds)
+
+    def remaining(self, severity: str, *, is_fixed: bool) -> int:
+        """Count the findings that are left, with `is_fixed` after `--fix`."""
+        findings = [finding for finding in self.findings if finding.info.severity == severity]
+        return sum(not is_fixed or finding.info.fix == LEAVE for finding in findings)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
@@ -99,7 +94,8 @@ def read_documents(files: DoctorInput) -> DoctorDocuments:
                 remarks.extend(f"{paths[0]}: not used: {reason}" for reason in pairs.rejection_summary())
                 return documents_of_pairs(pairs, part)
             fields = tsv_fields(paths[0]) if file_format == "tsv" else fields
-        return tuple(read_document(path, part, field) for path, field in zip(paths, fields, strict=False))
+        documents = tuple(read_document(path, part, field) for path, field in zip(paths, fields, strict=False))
+        return name_columns(documents) if len(set(paths)) < len(paths) else documents
 
     train, dev = read_part(files.train, "train"), read_part(files.dev, "dev")
     return DoctorDocuments(train, dev, tuple(remarks))
@@ -121,7 +117,7 @@ def examine_documents(raw: DoctorDocuments, limits: DoctorLimits, *, with_cost: 
         files=tuple(map(text_checks.file_statistics, fixed.documents)),
         pairs=pair_checks.pair_statistics(*train) if len(train) == 2 and is_parallel else None,
         dev=tuple(pair_checks.dev_statistics(train, dev)) if dev and is_parallel else (),
-        costs=tuple(cost for cost in map(estimate_training_cost, train) if cost) if with_cost else (),
+        costs=training_costs(train) if with_cost else (),
         findings=tuple(finding for group in group_by_kind(findings).values() for finding in group),
         remarks=(*raw.remarks, *result.remarks),
     )
@@ -137,35 +133,35 @@ def encoding_findings(raw: DoctorDocuments) -> Iterator[Finding]:
 
 def check_documents(fixed: DoctorDocuments, limits: DoctorLimits) -> CheckResult:
     """Find problems with the lines and pairs of fixed documents."""
-    train, dev = fixed.train, fixed.dev
     findings: list[Finding] = []
     remarks: list[str] = []
+    for side in fixed.documents:
+        findings += text_checks.word_length_findings(side, limits.max_word_length)
+        findings += text_checks.sorted_findings(side)
+        findings += language_checks.script_findings(side)
+    for document in (*fixed.train, *fixed.dev) if len(fixed.train) == 1 else ():
+        findings += text_checks.monolingual_findings(document, limits)
+    arranged = arrange(fixed)
+    findings += arranged.findings
+    remarks += arranged.remarks
+    train, dev = arranged.documents.train, arranged.documents.dev
     for part in (train, dev):
-        for side in part:
-            findings += text_checks.word_length_findings(side, limits.max_word_length)
-            findings += text_checks.sorted_findings(side)
-            findings += language_checks.script_findings(side)
-        if len(part) == 1:
-            findings += text_checks.monolingual_findings(part[0], limits)
-        elif part and not _equal_line_counts(part):
-            findings.append(pair_checks.line_count_finding(*part))
-            remarks.append(f"{part[0].name}: pairs not checked, because the line counts differ")
-        elif part:
+        if len(part) == 2:
             findings += pair_checks.pair_findings(part[0], part[1], limits)
     # Checks whose models are trained on the text itself. Dev texts are too short for them.
     language = alignment = CheckResult()
     if len(train) == 1:
         language = language_checks.check_text_language(train[0])
-    elif _equal_line_counts(train):
+    elif train:
         language = language_checks.check_pair_languages(train)
         alignment = check_alignment(*train)
     findings += language.findings
     # Misaligned pairs are left out if there is a more specific finding, such as a copied line.
     explained = {(finding.part, finding.index) for finding in findings if finding.info.fix == DROP}
     findings += [f for f in alignment.findings if f.kind != "misaligned" or (f.part, f.index) not in explained]
-    if dev and _equal_line_counts(train) and _equal_line_counts(dev):
+    if train and dev:
         findings += pair_checks.overlap_findings(train, dev)
-    for train_side, dev_side in zip(train, dev, strict=False):
+    for train_side, dev_side in zip(fixed.train, fixed.dev, strict=False):
         findings += pair_checks.dev_findings(train_side, dev_side)
     if limits.keep_duplicates:
         findings = [finding for finding in findings if finding.kind not in ("duplicate", "duplicate-pair")]

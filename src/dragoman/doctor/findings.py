@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 SEVERITIES = ("error", "warning", "note")  # training fails or is wrong; training may suffer; good to know
 REWRITE, DROP, LEAVE = "mend", "drop", "leave"  # what `--fix` does with a line
+PAIR, EXCHANGE = "pair", "exchange"  # with all lines after a slip; with the sides of some pairs
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,37 @@ ERRORS: KindTable = {
     "reserved": ("reserved words <s> or </s>", "training rejects them; --fix removes them", REWRITE),
     "line-counts": (
         "files with different numbers of lines",
-        "line i of one must be the translation of line i of the other",
+        "line i of one must be the translation of line i of the other; find the missing or extra line, or let --fix "
+        "pair the lines again",
+        PAIR,
+    ),
+    "unpaired": (
+        "lines that do not belong together",
+        "check whether these are the right two files, and whether one was shuffled or sorted without the other",
+    ),
+    "out-of-step": (
+        "lines out of step from some line on",
+        "find the missing or extra line, or let --fix pair the lines again",
+        PAIR,
+    ),
+    "swapped-lines": ("runs of pairs with source and target exchanged", "--fix exchanges them", EXCHANGE),
+    "swapped-dev": ("dev with source and target exchanged", "exchange the two dev files (or the two training files)"),
+    "swapped-names": ("file names of the wrong language", "exchange the two files, or rename them"),
+    "dev-in-train": (
+        "most of dev is in train",
+        "dev scores would say nothing about new sentences; take other sentences as dev, or let --fix drop them from "
+        "train",
+        DROP,
     ),
     "same-text": ("source and target are the same text", "check whether one file was given twice, or not translated"),
     "shifted": ("runs of shifted lines", "find the missing or extra line; --fix drops the run", DROP),
-    "swapped": ("pairs with source and target exchanged", "swap them; --fix drops them", DROP),
+    "swapped": ("single pairs with source and target exchanged", "exchange them; --fix drops them", DROP),
 }
 WARNINGS: KindTable = {
+    "sorted-sides": (
+        "both sides in alphabetical order",
+        "if each was sorted without the other, the pairs are lost: use the files from before sorting",
+    ),
     "mojibake": ("UTF-8 that was decoded twice", "--fix decodes it correctly", REWRITE),
     "replacement": ("U+FFFD, which replaces a lost character", "get the original text; --fix drops the lines", DROP),
     "control": ("control characters", "--fix removes them", REWRITE),

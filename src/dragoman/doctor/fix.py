@@ -6,15 +6,16 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from dragoman.core.errors import DataError
+from dragoman.doctor.arrangement import DoctorDocuments, arrange_for_fix
 from dragoman.doctor.characters import fix_line
 from dragoman.doctor.documents import Document, join_lines
-from dragoman.doctor.examination import DoctorDocuments, DoctorReport, check_documents, encoding_findings
+from dragoman.doctor.examination import DoctorReport, check_documents, encoding_findings
 from dragoman.doctor.findings import DROP, REWRITE, Finding
 from dragoman.doctor.text_checks import DoctorLimits
 from dragoman.io.storage import atomic_directory
@@ -59,24 +60,45 @@ def fix_documents(raw: DoctorDocuments, limits: DoctorLimits) -> FixResult:
     The models that check the text change with every line that is dropped, so the remaining lines are checked again
     until nothing is found. Every round leaves fewer lines.
     """
-    for part in (raw.train, raw.dev):
+    encoding = list(encoding_findings(raw))
+    documents, dropped = raw.fixed(), list[DroppedLine]()
+
+    def drop_without_partner(finding: Finding, document: Document, line: int) -> None:
+        is_source = document.layout is (raw.train if document.part == "train" else raw.dev)[0].layout
+        text = document.lines[line]
+        dropped.append(DroppedLine(finding, (text, "") if is_source else ("", text)))
+
+    paired = arrange_for_fix(raw, documents, drop_without_partner)
+    for part in (paired.train, paired.dev):
         if len({len(document) for document in part}) > 1:
             files = " and ".join(f"{document.name} ({len(document):,} lines)" for document in part)
             raise DataError(
-                f"{files} have different line counts and cannot be cleaned; run without --fix to see where they diverge"
+                f"{files} have different line counts and their lines cannot be paired again; compare the files"
             )
-    encoding = list(encoding_findings(raw))
-    documents, dropped = raw.fixed(), list[DroppedLine]()
+    raw, encoding = paired, [_moved(finding, raw, paired) for finding in encoding]
+    documents = raw.fixed()
     findings = [finding for finding in encoding if finding.info.fix == DROP]
     while True:
         documents, newly_dropped = _drop_lines(documents, _drop_reasons(findings), raw)
         dropped += newly_dropped
         result = check_documents(documents, limits)
-        findings = [finding for finding in result.findings if finding.info.fix == DROP]
+        findings = [f for f in result.findings if f.info.fix == DROP and f.index is not None]
         if not findings:
             return FixResult(documents, tuple(dropped), _count_rewritten(encoding, dropped))
         if any(finding.kind in MISALIGNMENT_KINDS for finding in findings):
             findings += result.near  # otherwise they would be dropped one by one in many rounds
+
+
+def _moved(finding: Finding, raw: DoctorDocuments, paired: DoctorDocuments) -> Finding:
+    """Return a finding about a line with the index of its pair, now that the lines are paired again."""
+    for before, after in zip(raw.documents, paired.documents, strict=True):
+        if finding.index is not None and finding.part == after.part and finding.file == after.name:
+            if after.pair_indices is None:
+                return finding
+            position = int(np.searchsorted(after.places, finding.index))
+            is_left = position < len(after) and after.places[position] == finding.index and len(before) > 0
+            return replace(finding, index=position if is_left else None)
+    return finding
 
 
 def _drop_reasons(findings: Iterable[Finding]) -> dict[tuple[str, int], Finding]:
@@ -117,15 +139,17 @@ def _drop_lines(
 ) -> tuple[DoctorDocuments, list[DroppedLine]]:
     parts, dropped = [], []
     for name, part, raw_part in (("train", documents.train, raw.train), ("dev", documents.dev, raw.dev)):
-        places = part[0].places.tolist() if part else []
         remaining = []
-        for line, place in enumerate(places):
-            finding = reasons.get((name, place))
+        for line, index in enumerate(part[0].indices.tolist() if part else []):
+            finding = reasons.get((name, index))
             if finding is None:
                 remaining.append(line)
                 continue
             is_row = finding.kind in WITHOUT_VALUE_KINDS
-            texts = tuple((document.layout.rows if is_row else document.lines)[place] for document in raw_part)
+            texts = tuple(
+                document.layout.rows[document.places[index]] if is_row else document.lines[index]
+                for document in raw_part
+            )
             if finding.last_line is not None:  # the finding for one line of a run
                 document = next(document for document in part if document.name == finding.file)
                 finding = document.finding(finding.kind, line, finding.message)

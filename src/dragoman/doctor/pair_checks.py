@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import shorten
-from dragoman.doctor.alignment_checks import divergence_line
 from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.text_checks import DoctorLimits, long_line_findings, repeat_findings, writing_habits
@@ -18,6 +19,9 @@ from dragoman.doctor.text_checks import DoctorLimits, long_line_findings, repeat
 OUTLIER_DEVIATIONS = 5.0  # robust standard deviations from the usual length
 MIN_SENTENCE_WORDS = 4  # shorter lines, such as names and titles, may be the same in two languages
 MAX_COPIED_SHARE, MIN_PAIRS = 0.2, 20  # with more copies than this, of at least so many pairs, the file is wrong
+MAX_OVERLAP_SHARE = 0.5  # of dev; with more in train, most of what dev measures is memory
+OVERLAP_DEVIATIONS = 3.0  # by chance in one of 700 dev texts
+MIN_KEY_LETTERS = 8  # letters and spaces; shorter lines are the same or not
 MAX_UNKNOWN_SHARE = 0.15  # of the words of dev
 MAX_HABIT_DIFFERENCE = 0.5  # between the shares of lines that follow a convention
 
@@ -57,18 +61,6 @@ def is_copied_sentence(source: Document, target: Document) -> NDArray[np.bool_]:
 def _is_identical(source: Document, target: Document) -> NDArray[np.bool_]:
     pairs = zip(source.lines, target.lines, strict=True)
     return np.fromiter((first == second != "" for first, second in pairs), np.bool_, len(source))
-
-
-def line_count_finding(source: Document, target: Document) -> Finding:
-    """Report files of different length, and where they probably diverge."""
-    longer, shorter = (target, source) if len(target) > len(source) else (source, target)
-    extra = len(longer) - len(shorter)
-    message = f"{source.name} has {len(source):,} lines, {target.name} {len(target):,}"
-    line = divergence_line(source.lines, target.lines)
-    if line is not None:
-        line = min(line, len(longer) - 1)
-        message += f"; this file has {f'{extra} lines' if extra > 1 else 'one line'} too many near here"
-    return longer.finding("line-counts", line, message)
 
 
 def pair_findings(source: Document, target: Document, limits: DoctorLimits) -> Iterator[Finding]:
@@ -130,18 +122,88 @@ class DevStatistics:
 
 
 def overlap_findings(train: Sequence[Document], dev: Sequence[Document]) -> Iterator[Finding]:
-    """Find dev lines or pairs that are also in the training text, where they are dropped by `--fix`."""
+    """Find dev lines or pairs that are also in the training text, where they are dropped by `--fix`.
+
+    If most of dev is in train, training lines with nearly the same source are dropped as well.
+    """
     dev_rows = _rows(dev)
     first_line = {row: number for number, row in reversed(list(enumerate(dev_rows)))}
-    for number, row in enumerate(_rows(train)):
+    overlap = count_overlap(train, dev)
+    near_sources: dict[bytes, int] = {}
+    same_sources: set[str] = set()
+    if overlap.is_most:
+        yield dev[0].finding("dev-in-train", None, overlap.describe(train, dev))
+        near_sources = {key: number for number, key in reversed(list(enumerate(_source_keys(dev[0])))) if key}
+        same_sources = set(dev[0].lines) - {""}
+    train_keys = _source_keys(train[0]) if near_sources else [b""] * len(train[0])
+    for number, (row, key) in enumerate(zip(_rows(train), train_keys, strict=True)):
         if row in first_line and all(row):
             message = f"the same as {dev[0].name}:{dev[0].number(first_line[row])}"
             yield train[0].finding("overlap", number, message)
+        elif key in near_sources:
+            message = f"nearly the same source as {dev[0].name}:{dev[0].number(near_sources[key])}"
+            yield train[0].finding("overlap", number, message)
+        elif row[0] in same_sources:
+            yield train[0].finding("overlap", number, f"the same source as in {dev[0].name}")
     if len(train) == 2:
         sources, pairs = set(train[0].lines), set(_rows(train))
         for number, row in enumerate(dev_rows):
             if row[0] in sources and row not in pairs:
                 yield dev[0].finding("overlap-source", number, f"{shorten(row[0])!r}, with another target in train")
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How many lines of dev are in the training text."""
+
+    lines: int  # of dev, without empty ones
+    same: int  # lines or pairs that are in train
+    other_target: int  # further pairs with a source that is in train
+    near: int  # further lines with nearly the same source: only case, punctuation, digits or spaces differ
+    repeated: float  # share of the training lines that are nearly the same as another training line
+
+    @property
+    def is_most(self) -> bool:
+        """Whether most of dev is in train, and more than a text that repeats itself this often would have.
+
+        By chance, the share of a sample of dev's size is hardly ever `OVERLAP_DEVIATIONS` standard deviations too high.
+        """
+        expected = max(MAX_OVERLAP_SHARE, self.repeated)
+        deviation = math.sqrt(expected * (1 - expected) / max(1, self.lines))
+        share = (self.same + self.other_target + self.near) / max(1, self.lines)
+        return self.lines > 0 and share > min(0.99, expected + OVERLAP_DEVIATIONS * deviation)
+
+    def describe(self, train: Sequence[Document], dev: Sequence[Document]) -> str:
+        total = self.same + self.other_target + self.near
+        parts = [f"{self.same:,} the same"]
+        if len(dev) == 2:
+            parts.append(f"{self.other_target:,} with another translation")
+        parts.append(f"{self.near:,} nearly the same source")
+        return f"{total:,} of {self.lines:,} lines are in {train[0].name} ({', '.join(parts)})"
+
+
+def count_overlap(train: Sequence[Document], dev: Sequence[Document]) -> Overlap:
+    """Count the lines of dev that are in train."""
+    rows, train_rows = [row for row in _rows(dev) if all(row)], set(_rows(train))
+    sources = set(train[0].lines)
+    train_keys, dev_keys = _source_keys(train[0]), _source_keys(dev[0])
+    key_counts = Counter(train_keys)
+    same = sum(row in train_rows for row in rows)
+    same_source = sum(row[0] in sources for row in rows)
+    is_near = (key in key_counts and bool(key) for key in dev_keys)
+    near = sum(
+        is_near_key and all(row) and row[0] not in sources for row, is_near_key in zip(_rows(dev), is_near, strict=True)
+    )
+    repeated = sum(count for key, count in key_counts.items() if key and count > 1) / max(1, len(train_keys))
+    return Overlap(len(rows), same, same_source - same, near, repeated)
+
+
+def _source_keys(document: Document) -> list[bytes]:
+    """The letters of each line, by which lines are nearly the same; empty for very short lines."""
+    letters = document.letters
+    data, offsets = letters.codes.tobytes(), (4 * letters.offsets).tolist()
+    keys = (data[start:end] for start, end in pairwise(offsets))
+    return [key if len(key) >= 4 * MIN_KEY_LETTERS else b"" for key in keys]
 
 
 def _rows(documents: Sequence[Document]) -> list[tuple[str, ...]]:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import Finding
 
 MIN_SORTED_CORRELATION = 0.8  # of the position of a line with the rank of its length; about 0 in unsorted text
+MIN_ORDERED_SHARE = 0.99  # of neighbouring lines of a text in alphabetical order
 MIN_LINES = 100  # needed for statements about the text as a whole
 MAX_MEAN_WORD_LENGTH = 14  # letters; languages with spaces between words are far below
 
@@ -149,6 +151,23 @@ def sorted_findings(document: Document) -> Iterator[Finding]:
             message = f"position and length in {unit} of the lines are correlated (rank correlation {correlation:.2f})"
             yield document.finding("sorted", None, message)
             return
+
+
+def alphabetical_findings(source: Document, target: Document) -> Iterator[Finding]:
+    """Report two sides of which each is in alphabetical order: translations of sorted lines are not sorted."""
+    if len(source) >= MIN_LINES and all(map(_is_alphabetical, (source, target))):
+        message = f"the lines of {source.name} are in alphabetical order, and those of {target.name} as well"
+        yield source.finding("sorted-sides", None, message)
+
+
+def _is_alphabetical(document: Document) -> bool:
+    for key in (str, str.casefold):
+        lines = [key(line) for line in document.lines]
+        neighbours = [(one, other) for one, other in pairwise(lines) if one != other]
+        ordered = sum(one < other for one, other in neighbours)
+        if len(neighbours) >= MIN_LINES and ordered >= MIN_ORDERED_SHARE * len(neighbours):
+            return True
+    return False
 
 
 STYLES = {  # ways of writing the same thing

@@ -26,6 +26,7 @@ from dragoman.ngram.model import NgramModel
 
 MAX_TRIAL_TOKENS = 400_000  # texts up to this size are trained on completely
 SAMPLE_DIVISORS = (4, 2, 1)  # of larger texts, samples of a quarter, a half and the whole of this size
+SUGGESTED_MINUTES = 20  # to train a translator; more are better
 PROGRAM_BYTES, TOKEN_BYTES = 175e6, 40  # memory of the program, and per token while the text is read
 STARTUP_SECONDS = 0.6  # to load compiled kernels
 
@@ -48,6 +49,13 @@ class TrainingCost:
         if self.tokens_tried == self.tokens:
             return "trained on the whole text"
         return f"extrapolated from training on samples of up to {self.tokens_tried:,} tokens"
+
+
+def training_costs(train: Sequence[Document]) -> tuple[TrainingCost, ...]:
+    """Estimate the cost of training on a text. The time for a translator is chosen by the user (`--minutes`)."""
+    if len(train) == 2:
+        return ()
+    return tuple(cost for cost in map(estimate_training_cost, train) if cost)
 
 
 def estimate_training_cost(document: Document) -> TrainingCost | None:
