@@ -28,8 +28,8 @@ def test_a_sound_text_goes_on_to_training(good, texts):
     assert outcome.err.splitlines()[-1] == "next: dragoman train ngram --text sound.txt -o model"
 
 
-def test_findings_are_shown_by_kind_the_worst_first(good, texts):
-    outcome = good("doctor", "--text", "rough.txt", "--no-cost", "--show", 2)
+def test_findings_are_shown_by_kind_the_worst_first(run, texts):
+    outcome = run("doctor", "--text", "rough.txt", "--no-cost", "--show", 2)
     lines = outcome.lines
     error, warning = (next(n for n, line in enumerate(lines) if line.startswith(word)) for word in ("error", "warning"))
     assert lines[error : error + 3] == [
@@ -40,11 +40,11 @@ def test_findings_are_shown_by_kind_the_worst_first(good, texts):
     assert error < warning and lines[warning].endswith("(9) [invisible]") and lines[warning + 3] == "  and 7 more"
     assert lines[-1] == "found: 1 error, 9 warnings, 1 note"
     assert outcome.err.splitlines()[-1] == "next: dragoman doctor --text rough.txt --fix -o cleaned"
-    assert "more" not in good("doctor", "--text", "rough.txt", "--no-cost", "--all").out
+    assert outcome.code == 1 and "more" not in run("doctor", "--text", "rough.txt", "--no-cost", "--all").out
 
 
-def test_the_suggested_commands_work(good, texts):
-    outcome = good("doctor", "--text", "rough.txt", "--dev-text", "dev.txt", "--no-cost")
+def test_the_suggested_commands_work(run, good, texts):
+    outcome = run("doctor", "--text", "rough.txt", "--dev-text", "dev.txt", "--no-cost")
     words = outcome.err.splitlines()[-1].split()[2:]
     fixed = good(*words, "--no-cost")
     assert "dropped" in fixed.err
@@ -57,11 +57,11 @@ def test_the_suggested_commands_work(good, texts):
 def test_pairs_go_on_to_a_translator(good, texts):
     files = ("--src", "train.s", "--tgt", "train.t")
     fixed = good("doctor", *files, "--no-cost", "--fix", "-o", "cleaned").err.splitlines()[-1]
-    assert fixed == "next: dragoman train translator --src cleaned/train.s --tgt cleaned/train.t -o model"
+    assert fixed == "next: dragoman train translator --src cleaned/train.s --tgt cleaned/train.t -o model --minutes 20"
 
 
-def test_json_has_every_finding_with_place_and_advice(good, texts):
-    report = json.loads(good("doctor", "--text", "rough.txt", "--json").out)
+def test_json_has_every_finding_with_place_and_advice(run, good, texts):
+    report = json.loads(run("doctor", "--text", "rough.txt", "--json").out)
     assert report["counts"]["invisible"] == 9
     assert len(report["findings"]) == sum(report["counts"].values())
     for finding in report["findings"]:
@@ -71,10 +71,11 @@ def test_json_has_every_finding_with_place_and_advice(good, texts):
     assert fixed["kept"] == {"rough.txt": 15} and {"file": "rough.txt", "kind": "nul", "lines": 1} in fixed["mended"]
 
 
-def test_pairs(good, texts):
+def test_pairs(run, texts):
     for side, lines in zip("st", pairs(), strict=True):
         write(texts / f"dev.{side}", lines[300:420])
-    outcome = good("doctor", "--src", "train.s", "--tgt", "train.t", "--dev-src", "dev.s", "--dev-tgt", "dev.t")
+    outcome = run("doctor", "--src", "train.s", "--tgt", "train.t", "--dev-src", "dev.s", "--dev-tgt", "dev.t")
+    assert outcome.code == 1 and "100 of 120 lines are in train.s (100 the same" in outcome.out
     assert "400 pairs" in outcome.out and "in train" in outcome.out and "[overlap]" in outcome.out
     command = "next: dragoman doctor --src train.s --tgt train.t --dev-src dev.s --dev-tgt dev.t --fix -o cleaned"
     assert outcome.err.splitlines()[-1] == command
@@ -92,14 +93,14 @@ def test_one_file_given_twice(run, texts):
     assert names.err == ""
 
 
-def test_nothing_is_suggested_that_cannot_work(good, texts):
+def test_nothing_is_suggested_that_cannot_work(run, texts):
     def suggested(*arguments, **options):
-        return [line for line in good("doctor", *arguments, "--no-cost", **options).err.splitlines() if "next" in line]
+        return [line for line in run("doctor", *arguments, "--no-cost", **options).err.splitlines() if "next" in line]
 
     assert suggested("--text", "-", stdin="a sound line\n") == []
     (texts / "empty.txt").write_text("\n \n")
     assert suggested("--text", "empty.txt") == []
-    write(texts / "short.t", pairs()[1][:399])
+    write(texts / "short.t", pairs()[1][:20])
     assert suggested("--src", "train.s", "--tgt", "short.t") == []
     cleaned = suggested("--text", "-", "--fix", "-o", "out", stdin="a  line\n")
     assert cleaned == ["next: dragoman train ngram --text out/stdin.txt -o model"]
@@ -129,21 +130,46 @@ def test_the_refusal_says_what_is_wrong(run, texts, arguments, result):
     assert outcome.code == 2 and is_one_line(outcome.err) and result in outcome.err
 
 
-def test_rows_that_are_not_json(good, texts):
+def test_rows_that_are_not_json(run, texts):
     write(texts / "t.jsonl", ['{"text": "a b"}', '{"text": "c d", "n": ' + "9" * 5000 + "}", '{"text": ', '{"n": 1}'])
-    outcome = good("doctor", "--text", "t.jsonl", "--no-cost")
+    outcome = run("doctor", "--text", "t.jsonl", "--no-cost")
     assert "t.jsonl:2: Exceeds the limit" in outcome.out and "t.jsonl:3: Expecting value at column 10" in outcome.out
     assert "(2) [not-json]" in outcome.out and "(1) [no-field]" in outcome.out
 
 
-def test_strict_is_for_machines(run, texts):
-    assert run("doctor", "--text", "rough.txt", "--no-cost").code == 0
-    assert run("doctor", "--text", "rough.txt", "--no-cost", "--strict").code == 1
-    assert run("doctor", "--text", "sound.txt", "--no-cost", "--strict").code == 0
+def test_exit_codes(run, texts):
+    write(texts / "warning.txt", [*SOUND, "a \u200b line"])
+    for name, code, strict_code in (("rough.txt", 1, 1), ("warning.txt", 0, 1), ("sound.txt", 0, 0)):
+        assert run("doctor", "--text", name, "--no-cost").code == code
+        assert run("doctor", "--text", name, "--no-cost", "--strict").code == strict_code
+    assert run("doctor", "--text", "rough.txt", "--no-cost", "--strict", "--fix", "-o", "fixed").code == 0
 
 
-def test_standard_input(good, texts):
-    outcome = good("doctor", "--text", "-", "--no-cost", stdin=b"caf\xe9 noir\n")
+def test_shuffled_sides_are_an_error_and_nothing_is_suggested(run, texts):
+    write(texts / "shuffled.t", sorted(pairs()[1][:400], key=lambda line: line[::-1]))
+    outcome = run("doctor", "--src", "train.s", "--tgt", "shuffled.t", "--no-cost")
+    assert outcome.code == 1 and "[unpaired]" in outcome.out and "next:" not in outcome.err
+
+
+def test_files_out_of_step_are_paired_again(run, good, texts):
+    write(texts / "short.t", pairs()[1][:100] + pairs()[1][101:400])
+    outcome = run("doctor", "--src", "train.s", "--tgt", "short.t", "--no-cost")
+    assert outcome.code == 1 and "[line-counts]" in outcome.out and "train.s:10" in outcome.out
+    good(*outcome.err.splitlines()[-1].split()[2:], "--no-cost")
+    source, target = ((texts / "cleaned" / name).read_text().splitlines() for name in ("train.s", "short.t"))
+    translation = dict(zip(*pairs(), strict=True))
+    assert len(source) > 380 and all(translation[one] == other for one, other in zip(source, target, strict=True))
+
+
+def test_columns_of_one_file_are_named(run, texts):
+    rows = [f"{source}\t{target}" for source, target in zip(*pairs(), strict=True)]
+    write(texts / "p.tsv", ["de\ten", *rows[:300], "x\t\u200b"])
+    outcome = run("doctor", "--src", "p.tsv", "--tgt", "p.tsv", "--src-field", "de", "--tgt-field", "en", "--no-cost")
+    assert "p.tsv column en:302: " in outcome.out and "p.tsv column de" in outcome.out
+
+
+def test_standard_input(run, texts):
+    outcome = run("doctor", "--text", "-", "--no-cost", stdin=b"caf\xe9 noir\n")
     assert "<stdin>:1:4: byte 0xe9" in outcome.out
 
 

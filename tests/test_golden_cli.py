@@ -237,6 +237,7 @@ BAD_COMMANDS = {
     "text for a translator": "evaluate translator --text dev.en",
     "diverged": f"train recurrent --text train.en -o diverged {TRAINING} --optimizer sgd --learning-rate 1e30",
     "doctor strict": "doctor --text latin1.en --strict",
+    "doctor errors": "doctor --text latin1.en",
     "help": "train translator --help",
     "version": "--version",
     "nothing": "",

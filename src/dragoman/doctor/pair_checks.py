@@ -171,7 +171,7 @@ class Overlap:
         expected = max(MAX_OVERLAP_SHARE, self.repeated)
         deviation = math.sqrt(expected * (1 - expected) / max(1, self.lines))
         share = (self.same + self.other_target + self.near) / max(1, self.lines)
-        return self.lines > 0 and share > min(0.99, expected + OVERLAP_DEVIATIONS * deviation)
+        return self.lines > 0 and share > expected + OVERLAP_DEVIATIONS * deviation
 
     def describe(self, train: Sequence[Document], dev: Sequence[Document]) -> str:
         total = self.same + self.other_target + self.near

@@ -85,12 +85,13 @@ def find_exchanged_runs(pair: Pair) -> list[tuple[int, int]]:
     is_exchanged = [False, *(is_mostly_positive(exchange_gains(models, letters)) for letters in chunks[1:])]
     if not any(is_exchanged):
         return []
-    lines = np.concatenate([np.arange(start, start + chunk_lines) for start in starts])
-    exchanged = np.repeat(is_exchanged, chunk_lines)
+    # Next to a change, a chunk may have lines of both kinds.
+    is_sure = [len(set(is_exchanged[max(0, k - 1) : k + 2])) == 1 for k in range(len(starts))]
     texts: list[list[str]] = [[], []]
-    for line, swap in zip(lines.tolist(), exchanged.tolist(), strict=True):
-        texts[0].append(pair[swap].lines[line])
-        texts[1].append(pair[1 - swap].lines[line])
+    for start, swap, sure in zip(starts, is_exchanged, is_sure, strict=True):
+        if sure or not any(is_sure):
+            for text, side in zip(texts, (pair[swap], pair[not swap]), strict=True):
+                text += side.lines[start : start + chunk_lines]
     models = [LetterModel.train(LetterText.from_lines(text)) for text in texts]
     gains = np.clip(exchange_gains(models, [side.letters for side in pair]), -MAX_LINE_GAIN, MAX_LINE_GAIN)
     if 2 * int((gains > 0).sum()) > size:  # the first chunk was exchanged

@@ -1,0 +1,179 @@
+"""Texts as a whole: each error is found at its place, and sound texts have none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from doctor_texts import pairs
+from dragoman.doctor.arrangement import DoctorDocuments
+from dragoman.doctor.common_words import language_of_name
+from dragoman.doctor.documents import Document, FileLayout
+from dragoman.doctor.examination import check_documents
+from dragoman.doctor.findings import Finding
+from dragoman.doctor.fix import fix_documents
+from dragoman.doctor.line_similarity import RANDOM_PAIRINGS, NgramVectors, pairing_p_value
+from dragoman.doctor.slips import Segment, SlipSearch, paired_lines
+from dragoman.doctor.swap_checks import is_mostly_positive
+from dragoman.doctor.text_checks import DoctorLimits
+from dragoman.lab.lab import german_english_lab
+
+Pair = tuple[Sequence[str], Sequence[str]]
+
+
+def make_documents(train: Pair, dev: Pair | None = None, names: Sequence[str] = ("s", "t")) -> DoctorDocuments:
+    parts = []
+    for part, sides in (("train", train), ("dev", dev or ())):
+        parts.append(
+            tuple(
+                Document(
+                    f"{part}.{name}",
+                    part,
+                    list(lines),
+                    np.arange(len(lines)),
+                    FileLayout(f"{part}.{name}", "text", "", lines),
+                )
+                for name, lines in zip(names, sides, strict=False)
+            )
+        )
+    return DoctorDocuments(parts[0], parts[1])
+
+
+def errors(documents: DoctorDocuments) -> list[Finding]:
+    findings = check_documents(documents, DoctorLimits()).findings
+    return [finding for finding in findings if finding.info.severity == "error"]
+
+
+def kinds(documents: DoctorDocuments) -> list[str]:
+    return [finding.kind for finding in errors(documents)]
+
+
+def shuffled(lines: Sequence[str]) -> list[str]:
+    return [lines[line] for line in np.random.default_rng(7).permutation(len(lines))]
+
+
+SOURCE, TARGET = pairs(2000, seed=3)
+TRAIN, DEV = (SOURCE[:1200], TARGET[:1200]), (SOURCE[1200:1500], TARGET[1200:1500])
+
+
+@pytest.mark.parametrize("size", [300, 1200])
+def test_sound_pairs_have_no_errors(size: int) -> None:
+    assert kinds(make_documents((SOURCE[:size], TARGET[:size]), DEV)) == []
+
+
+@pytest.mark.parametrize("size", [300, 1200])
+def test_shuffled_sides(size: int) -> None:
+    found = errors(make_documents((SOURCE[:size], shuffled(TARGET[:size]))))
+    assert [finding.kind for finding in found] == ["unpaired"] and "at random" in found[0].message
+
+
+def test_the_sentences_of_the_lab() -> None:
+    """Its target language is English, its source German: the languages are related."""
+    lab = german_english_lab()
+    source, target = (lab.sentences(language, 300, seed=1) for language in ("de", "en"))
+    assert kinds(make_documents((source, target))) == []
+    assert kinds(make_documents((source, shuffled(target)))) == ["unpaired"]
+
+
+def test_single_words_and_their_spelling() -> None:
+    words = sorted({word for line in SOURCE for word in line.split()})
+    spelled = [" ".join(word).upper() for word in words]
+    assert kinds(make_documents((words, spelled))) == []
+    assert kinds(make_documents((words, shuffled(spelled)))) == ["unpaired"]
+
+
+def test_the_share_of_random_pairings_that_pass() -> None:
+    """A permutation test is exact: of 200 random pairings, about one reaches the lowest p-value, and half are below 1/2."""
+    source, target = (NgramVectors.fit(side[:60]).vectors(side[:60]) for side in (SOURCE, TARGET))
+    generator = np.random.default_rng(1)
+    values = [pairing_p_value(source, target[generator.permutation(60)], generator) for _ in range(200)]
+    assert sum(value <= 1 / (RANDOM_PAIRINGS + 1) for value in values) <= 6
+    assert 70 <= sum(value <= 0.5 for value in values) <= 130
+    assert pairing_p_value(source, target, generator) == 1 / (RANDOM_PAIRINGS + 1)
+
+
+def test_shuffled_dev_sides() -> None:
+    found = errors(make_documents(TRAIN, (DEV[0][:60], shuffled(DEV[1][:60]))))
+    assert [(finding.kind, finding.file) for finding in found] == [("unpaired", "dev.s")]
+
+
+@pytest.mark.parametrize("place", [360, 3, 1000])
+def test_sides_out_of_step_with_equal_line_counts(place: int) -> None:
+    target = [*TARGET[:place], *TARGET[place + 1 : 1201]]
+    found = errors(make_documents((SOURCE[:1200], target)))
+    assert [finding.kind for finding in found] == ["out-of-step"]
+    assert found[0].line is not None and abs(found[0].line - 1 - place) <= 3
+
+
+def test_several_slips() -> None:
+    target = [*TARGET[:300], "extra", *TARGET[300:800], *TARGET[803:1200]]
+    search = SlipSearch.create(SOURCE[:1200], target, np.random.default_rng(0))
+    segments = search.find_segments()
+    assert [segment.shift for segment in segments] == [0, 1, -2]
+    assert abs(segments[1].first - 300) <= 3 and abs(segments[2].first - 800) <= 4
+
+
+def test_lines_after_a_slip_belong_together() -> None:
+    source, target = paired_lines([Segment(0, 0), Segment(3, -1)], 6, 5)
+    assert source.tolist() == [0, 1, 2, 4, 5] and target.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_fix_pairs_the_lines_again() -> None:
+    target = [*TARGET[:360], *TARGET[361:1201]]
+    fixed = fix_documents(make_documents((SOURCE[:1200], target)), DoctorLimits())
+    translation = dict(zip(SOURCE, TARGET, strict=True))
+    kept = list(zip(*(document.lines for document in fixed.documents.train), strict=True))
+    assert len(kept) > 1180 and all(translation[source] == line for source, line in kept)
+    assert kinds(fixed.documents) == []
+    assert {line.finding.kind for line in fixed.dropped} <= {"out-of-step", "duplicate-pair", "misaligned", "overlap"}
+
+
+@pytest.mark.parametrize("first", [400, 700])
+def test_sides_exchanged_from_some_line_on(first: int) -> None:
+    source = [*SOURCE[:first], *TARGET[first:1200]]
+    target = [*TARGET[:first], *SOURCE[first:1200]]
+    documents = make_documents((source, target))
+    found = errors(documents)
+    assert [finding.kind for finding in found] == ["swapped-lines"]
+    run = found[0]
+    assert run.line is not None and run.last_line is not None  # the smaller part is the exchanged one
+    expected = (first + 1, 1200) if first > 600 else (1, first)
+    assert abs(run.line - expected[0]) <= 2 and abs(run.last_line - expected[1]) <= 2
+    fixed = fix_documents(documents, DoctorLimits()).documents
+    assert kinds(fixed) == [] and len({line in set(SOURCE) for line in fixed.train[0].lines}) == 1
+
+
+def test_exchanged_dev_sides() -> None:
+    assert "swapped-dev" in kinds(make_documents(TRAIN, (DEV[1], DEV[0])))
+
+
+def test_languages_of_file_names() -> None:
+    german = ["das ist nicht der hund , und ich bin es auch"] * 30
+    english = ["this is not the dog , and i am in it"] * 30
+    assert "swapped-names" in kinds(make_documents((english, german), names=("de", "en")))
+    assert "swapped-names" not in kinds(make_documents((german, english), names=("de", "en")))
+    assert "swapped-names" not in kinds(make_documents((english, german), names=("src", "tgt")))
+    assert language_of_name("train.de.gz", "") == "de" and language_of_name("made", "") == ""
+
+
+def test_most_of_dev_in_train() -> None:
+    sources, targets = list(SOURCE[100:200]), list(TARGET[100:200])
+    found = errors(make_documents(TRAIN, (sources, targets)))
+    assert [finding.kind for finding in found] == ["dev-in-train"] and "100 of 100" in found[0].message
+    other = errors(make_documents(TRAIN, ([f"{line.capitalize()} !" for line in sources], targets)))
+    assert "dev-in-train" in [finding.kind for finding in other]
+    few = (sources[:30] + list(DEV[0][:70]), targets[:30] + list(DEV[1][:70]))
+    assert kinds(make_documents(TRAIN, few)) == [], "a third is a warning"
+
+
+def test_a_text_that_repeats_itself_may_have_dev_lines_in_train() -> None:
+    train = tuple([line for line in side[:100] for _ in range(3)] for side in (SOURCE, TARGET))
+    dev = (SOURCE[:100], TARGET[:100])
+    assert "dev-in-train" not in kinds(make_documents((train[0], train[1]), dev))
+
+
+def test_the_sign_test() -> None:
+    assert not is_mostly_positive(np.array([1.0] * 9)) and is_mostly_positive(np.array([1.0] * 10))
+    assert not is_mostly_positive(np.zeros(50))
