@@ -500,7 +500,7 @@ def test_documents_keep_their_format(good: Any, place: Path, tmp_path: Path) -> 
     expected, tags = printed.out, re.compile("</?b>")
     assert tags.findall(expected) == ["<b>", "</b>"]
     assert tags.sub("", expected) == tags.sub("", PAGE).replace("der hund schläft .", "the dog sleeps.")
-    assert "page.html: 1 segments translated" in printed.err
+    assert "page.html: segments translated: 1" in printed.err
     assert good("translate", place / "one", "--text", tmp_path / "page.html").out == expected
     (tmp_path / "page").write_text(PAGE)
     assert good("translate", place / "one", tmp_path / "page", "--format", "html").out == expected
@@ -519,7 +519,7 @@ def test_several_documents_are_written_to_a_directory(good: Any, run: Any, place
     heading = (tmp_path / "out" / "a.md").read_text()
     assert heading.count("*") == 2 and heading.replace("*", "") == "# the dog runs.\n"
     assert (tmp_path / "out" / "b.po").read_text().startswith('msgid "der vogel singt."\nmsgstr "the bird sings."\n')
-    assert "b.po: 1 segments translated; 1 units had a translation and are kept" in outcome.err
+    assert "b.po: segments translated: 1; kept because they have a translation: 1" in outcome.err
     (tmp_path / "bad.xlf").write_text("<xliff>")
     for arguments in (both, (*both, "-o", tmp_path), (*both, tmp_path / "bad.xlf", "-o", tmp_path / "none")):
         refused = run("translate", place / "one", *arguments)

@@ -94,8 +94,8 @@ def translate_documents(
                 ),
             )
         _write(text, outputs[path])
-        kept = f"; {file.kept:,} units had a translation and are kept" if file.kept else ""
-        info(f"{file.name}: {len(file.document.segments):,} segments translated{kept}")
+        kept = f"; kept because they have a translation: {file.kept:,}" if file.kept else ""
+        info(f"{file.name}: segments translated: {len(file.document.segments):,}{kept}")
 
 
 def _output_paths(paths: Sequence[str], output: Path | None) -> dict[str, Path | None]:

@@ -102,35 +102,60 @@ def add_text(pieces: list[str | Segment], text: str) -> None:
 
 
 def add_segment(pieces: list[str | Segment], raws: Sequence[str], parts: Sequence[Part]) -> None:
-    """Add a segment to the pieces of a document, without the spaces and marks around its words."""
+    """Add parts with their raw text to the pieces of a document: as segments, in which all tags are balanced.
+
+    Spaces and marks around the words of a segment are kept. So are tags whose partners are missing: they separate
+    segments.
+    """
+    waiting = [(0, len(parts))]  # ranges of parts, the last one first
+    while waiting:
+        start, end = waiting.pop()
+        unmatched = _unmatched(parts[start:end])
+        if not unmatched:
+            _add_balanced(pieces, raws[start:end], parts[start:end])
+        elif unmatched == [0] and end - start == 1:
+            add_text(pieces, raws[start])
+        else:
+            cuts = sorted({0, *unmatched, *(index + 1 for index in unmatched), end - start})
+            ranges = [(start + first, start + last) for first, last in zip(cuts[:-1], cuts[1:], strict=True)]
+            waiting += reversed(ranges)
+
+
+def _unmatched(parts: Sequence[Part]) -> list[int]:
+    """Return the indices of tags without a partner."""
+    unmatched, opened = list[int](), list[tuple[str, int]]()
+    for index, part in enumerate(parts):
+        if isinstance(part, Mark) and part.kind == OPEN:
+            opened.append((part.name, index))
+        elif isinstance(part, Mark) and part.kind == CLOSE:
+            if opened and opened[-1][0] == part.name:
+                opened.pop()
+            else:
+                unmatched.append(index)
+    return [*unmatched, *(index for _, index in opened)]
+
+
+def _add_balanced(pieces: list[str | Segment], raws: Sequence[str], parts: Sequence[Part]) -> None:
     first, last = 0, len(parts)
-    while first < last and not _has_words(parts[first]) and not _opens(parts[first]):
+    while first < last and isinstance(parts[first], str) and not _has_words(parts[first]):
         first += 1
-    while first < last and not _has_words(parts[last - 1]) and not _closes(parts[last - 1]):
+    while first < last and isinstance(parts[last - 1], str) and not _has_words(parts[last - 1]):
         last -= 1
     add_text(pieces, "".join(raws[:first]))
     raw = "".join(raws[first:last])
     segment = Segment(raw, tuple(parts[first:last]))
-    if not segment.has_words:
-        add_text(pieces, raw)
-    else:
+    if segment.has_words:
         start, end = len(raw) - len(raw.lstrip()), len(raw.rstrip())
         add_text(pieces, raw[:start])
         pieces.append(Segment(raw[start:end], segment.parts))
         add_text(pieces, raw[end:])
+    else:
+        add_text(pieces, raw)
     add_text(pieces, "".join(raws[last:]))
 
 
 def _has_words(part: Part) -> bool:
     return isinstance(part, str) and bool(part.strip())
-
-
-def _opens(part: Part) -> bool:
-    return isinstance(part, Mark) and part.kind != CLOSE
-
-
-def _closes(part: Part) -> bool:
-    return isinstance(part, Mark) and part.kind != OPEN
 
 
 def _parts(text: str) -> Iterator[tuple[str, Part | None]]:

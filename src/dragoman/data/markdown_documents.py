@@ -260,15 +260,13 @@ def _skip_spaces(content: str, position: int) -> int:
 
 
 def _write(references: References, segment: Segment, parts: Sequence[Part]) -> str:
-    """Return parts as Markdown that reads as they are, with escapes and spaces only where they are needed."""
+    """Return parts as Markdown that reads as they are: with escapes, and with spaces where they are needed."""
     if segment.format == HTML:
         return write_html(segment, parts)
     escaped = [part if isinstance(part, Mark) else SPECIAL.sub(_escape, part) for part in parts]
     if escaped and isinstance(escaped[0], str):
         escaped[0] = SPECIAL_AT_START.sub(r"\\\g<0>", escaped[0])
-    # A bar would end a cell of a table, and a backslash at the end would escape what follows.
-    is_unsafe = any(isinstance(part, str) and ("|" in part or "\\" in part) for part in parts)
-    for attempt in (escaped if is_unsafe else parts, escaped, _with_spaces(escaped)):
+    for attempt in (escaped, _with_spaces(escaped)):
         written = "".join(part.raw if isinstance(part, Mark) else part for part in attempt)
         if _reads_as(written, parts, references):
             return written

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.detokenize import UNSPACED
-from dragoman.data.inline_markup import Mark, Node, Part, PlainText, shown_pattern
+from dragoman.data.inline_markup import PROTECTED, Mark, Node, Part, PlainText, shown_pattern
 
 Span = tuple[int, int]
+EDGE = 100  # characters at which texts are compared side by side
 
 
 def split_units(text: str, whole: Sequence[Span] = ()) -> list[Span]:
@@ -150,6 +151,7 @@ class _Projection:
     parts: list[Part] = field(default_factory=list)
     last_character: str = ""  # that was written; empty at the start
     needs_space: bool = False  # if a word follows
+    last_word: str = ""  # the text or the shown mark that was written last
 
     # -- where nodes are placed --
 
@@ -223,7 +225,9 @@ class _Projection:
         if target_range[0] == target_range[1] or not before:
             return start
         if not after:
-            return end
+            words = [unit for unit in target[slice(*target_range)] if self.text[unit[0]].isalnum()]
+            ends_in_mark = not self.plain.text[source[before[-1]][0]].isalnum()
+            return end if ends_in_mark or not words or not node.open.is_visible else words[-1][1]
         touches_before = not node.space_before and source[before[-1]][1] == node.start
         touches_after = not node.space_after and source[after[0]][0] == node.start
         is_visible, next_character = node.open.is_visible, self.plain.text[source[after[0]][0]]
@@ -245,10 +249,12 @@ class _Projection:
     def _write_text(self, text: str, mark: Mark | None = None) -> None:
         if not text:
             return
-        if self.needs_space and (mark is not None or text[0].isalnum()):
+        is_word = mark is not None or text[0].isalnum()
+        if (self.needs_space and is_word) or self._would_extend(self.last_word, text):
             self.parts.append(" ")
         self.parts.append(text if mark is None else mark)
         self.last_character, self.needs_space = text[-1], False
+        self.last_word = text if mark is None else ""
 
     def _write_node(self, placed: _Placed) -> None:
         node = placed.node
@@ -269,9 +275,19 @@ class _Projection:
             self.parts.append(node.close)
 
     def _write_visible(self, node: Node) -> None:
-        self._write_space(node.space_before or self.needs_space)
+        shown = node.open.shown
+        self._write_space(node.space_before or self.needs_space or self._would_extend(self.last_word, shown))
         self.parts.append(node.open)
-        self.last_character, self.needs_space = "x", node.space_after
+        self.last_character, self.needs_space, self.last_word = "x", node.space_after, shown
+
+    @staticmethod
+    def _would_extend(first: str, second: str) -> bool:
+        """Return whether two texts side by side have other placeholders than apart: `$HOME` and `s`."""
+        left, right = first[-EDGE:], second[:EDGE]
+        if not left or not right or left[-1].isspace() or right[0].isspace():
+            return False
+        apart = PROTECTED.findall(left) + PROTECTED.findall(right)
+        return PROTECTED.findall(left + right) != apart
 
     def _write_space(self, is_needed: bool) -> None:
         """Write a space if it is needed and there is none."""

@@ -12,6 +12,7 @@ from dragoman.data.subtitles import CUE_TAG, read_cues
 
 DIALOGUE = re.compile(r"^(?=[ \t]*(?:<[^<>]*>|\{[^{}]*\})*[-–—‐>])", re.MULTILINE)
 DASH = re.compile(r"[ \t]*[-–—‐][ \t]*")
+BRACE_TAG = "{\\"  # the start of a tag that has no escape
 PAIRED_TAG = re.compile(r"<(/?)([a-zA-Z]+)")
 
 
@@ -52,19 +53,25 @@ def _parts(text: str, *, is_vtt: bool) -> Iterator[tuple[str, Part]]:
                 yield part.raw, part
         if match is not None:
             tag = PAIRED_TAG.match(match[0])
-            yield match[0], Mark(match[0], CLOSE if tag[1] else OPEN, tag[2]) if tag else Mark(match[0], OPEN)
+            yield match[0], Mark(match[0], CLOSE if tag[1] else OPEN, tag[2]) if tag else Mark(match[0])
             position = match.end()
 
 
 def _write_vtt(segment: Segment, parts: Sequence[Part]) -> str:
-    return _write(segment, [part if isinstance(part, Mark) else html.escape(part, quote=False) for part in parts])
+    texts = [
+        part if isinstance(part, Mark) else html.escape(part.replace(BRACE_TAG, "{"), quote=False) for part in parts
+    ]
+    return _write(segment, texts)
 
 
 def _write_srt(segment: Segment, parts: Sequence[Part]) -> str:
     """Return a cue of SRT, which has no escapes: a translation cannot add tags or times."""
     return _write(
         segment,
-        [part if isinstance(part, Mark) else CUE_TAG.sub("", part).replace("-->", "→") for part in parts],
+        [
+            part if isinstance(part, Mark) else CUE_TAG.sub("", part).replace(BRACE_TAG, "{").replace("-->", "→")
+            for part in parts
+        ],
     )
 
 
@@ -81,7 +88,7 @@ def _write(segment: Segment, parts: Sequence[Part]) -> str:
         characters = (newline if position + index in breaks else letter for index, letter in enumerate(part))
         written.append("".join(characters))
         position += len(part)
-    return "".join(written)
+    return "".join(written) if "".join(written).strip() else segment.raw  # a blank line would end the cue
 
 
 def line_breaks(text: str, lines: int) -> set[int]:
