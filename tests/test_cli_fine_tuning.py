@@ -50,7 +50,7 @@ def tune(models: Path, kind: str, output: Path, *options: object) -> list[object
 def test_a_language_model_is_trained_further(good: Any, models: Path, tmp_path: Path, kind: str) -> None:  # noqa: F811
     replay = ("--replay", models / "train.txt", "--replay-dev-text", models / "dev.txt", "--replay-share", "0.5")
     result = good(*tune(models, kind, tmp_path / "new", *replay))
-    assert "before training: perplexity by class dev" in result.err
+    assert "before training: perplexity" in result.err
     assert result.err.count("old dev") >= 2  # before and after
     assert "50% old" in result.err
     old, new = dragoman.load(models / kind), dragoman.load(tmp_path / "new")
@@ -152,7 +152,10 @@ def test_a_translator_learns_new_words(good: Any, place: Path, models: Path, tmp
     card = (tmp_path / "new" / "README.md").read_text()
     assert "| old dev | BLEU" in card
     assert "## Trained from" in card
+    assert "| replay dev target |" in card
     assert "already finished" in good(*command).err
+    plain = good(*tune_translator(place, models, tmp_path / "plain"))
+    assert "unknown to the model that is trained further; add them with --extend-vocabulary" in plain.err
 
 
 def test_a_translator_of_raw_text_is_trained_from_one_of_tokenised_text(

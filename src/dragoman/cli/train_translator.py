@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -185,7 +186,8 @@ def train_translator(
         pairs, translator = create_translator(*setup.data, setup.model, setup.training.seed)
     else:
         tokenizers.check_unused(start)
-        translator = start.extend_translator(base.for_text(lines.source, lines.target), lines, tokenizers.min_count)
+        base = base.for_text(lines.source, lines.target)
+        translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
         pairs = lines.encode(translator.source, translator.target)
         data = EncodedPairs(pairs, translator.source, translator.target)
         setup = settings_for_fine_tuning(lines, dev_lines, data, *settings)
@@ -194,7 +196,7 @@ def train_translator(
         old, old_dev = (None if text is None else encode_pairs(text, translator) for text in (old_lines, old_dev_lines))
     dev = None if dev_lines is None else _encode_dev(texts, lines, dev_lines, translator)
     units_were_chosen = tokenizers.units == "auto" and tokenizers.vocab_from is None and base is None
-    for message in describe_data(translator, pairs, units_were_chosen=units_were_chosen):
+    for message in describe_data(translator, pairs, units_were_chosen=units_were_chosen, is_continued=base is not None):
         info(message)
     with status("aligning the training pairs"):
         pairs = add_alignments(pairs, translator, lines, texts.alignments)

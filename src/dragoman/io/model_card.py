@@ -166,7 +166,9 @@ def _data_table(data: object) -> str:
         for side, fingerprint in text.items() if "sentences" not in text else [("", text)]:
             if isinstance(fingerprint, Mapping) and "sentences" in fingerprint:
                 sentences, tokens = (f"{fingerprint[size]:,}" for size in ("sentences", "tokens"))
-                rows.append((f"{name} {side}".strip(), sentences, tokens, f"`{fingerprint['checksum']}`"))
+                rows.append(
+                    (f"{name} {side}".strip().replace("_", " "), sentences, tokens, f"`{fingerprint['checksum']}`")
+                )
     return _table(["text", "sentences", "tokens", "checksum"], rows)
 
 

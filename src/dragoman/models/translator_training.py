@@ -78,7 +78,7 @@ def add_alignments(
 
 
 def describe_data(
-    model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *, units_were_chosen: bool
+    model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *, units_were_chosen: bool, is_continued: bool = False
 ) -> Iterator[str]:
     """Yield lines about the size of the data and the model, and about problems of the data."""
     tokenizers = model.source, model.target
@@ -91,8 +91,10 @@ def describe_data(
     for name, text in (("source", pairs.source), ("target", pairs.target)):
         share = float((text.ids == UNK).mean()) if text.num_words else 0.0
         if share > MANY_UNKNOWN:
-            remedy = "use subwords (--units subword:N), or lower --min-count"
-            yield f"{100 * share:.1f}% of the {name} tokens are unknown because they are rare; {remedy}"
+            reason, remedy = "because they are rare", "use subwords (--units subword:N), or lower --min-count"
+            if is_continued:
+                reason, remedy = "to the model that is trained further", "add them with --extend-vocabulary"
+            yield f"{100 * share:.1f}% of the {name} tokens are unknown {reason}; {remedy}"
     settings = model.settings
     strengths = {"symmetry": settings.symmetry, "supervision": settings.supervision, **settings.priors}
     extras = [f"{name} {strength:g}" for name, strength in strengths.items() if strength]
