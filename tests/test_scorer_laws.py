@@ -182,24 +182,29 @@ def test_score_is_the_sum_of_its_words(scorer: LanguageModel, held_out: Corpus) 
     assert [word.word for word in words[3]] == ["the", "unicorn", "sees", "a", "<unk>", "unicorn", ".", "</s>"]
     for sentence, score in zip(words, scorer.score(HELD_OUT), strict=True):
         assert sum(word.log_prob + word.log_prob_unknown for word in sentence) == pytest.approx(score, abs=1e-9)
-    flat = [word.log_prob for sentence in words for word in sentence]
+    flat = [token.log_prob for sentence in scorer.score_corpus_tokens(held_out) for token in sentence]
     assert flat == token_log_probs(scorer, held_out).tolist()  # the same numbers every time
 
 
 @every_model
 def test_unknown_words_include_the_probability_of_their_spelling(scorer: LanguageModel) -> None:
-    (words,) = scorer.score_words("the unicorn sees a <unk> .")
-    identity = scorer.unknown.log_probs(["unicorn"])[0]
-    assert [word.log_prob_unknown for word in words] == [0, identity, 0, 0, 0, 0, 0]
+    corpus = Corpus.from_sentences(["the unicorn sees a <unk> ."], scorer.vocab)
+    (tokens,) = scorer.score_corpus_tokens(corpus)
+    identity = dict(zip(corpus.spellings, scorer.unknown.log_probs(corpus.spellings), strict=True))
+    assert [token.log_prob_unknown for token in tokens] == [identity.get(token.word, 0) for token in tokens]
+    if scorer.vocab.segmenter.kind == "word":
+        assert corpus.spellings == ("unicorn",)
 
 
 @every_model
 def test_next_words_are_the_distribution(scorer: LanguageModel) -> None:
-    following = scorer.next_words("the dog", k=None)
+    following = scorer.next_tokens("the dog", k=None)
     assert sum(word.prob for word in following) == pytest.approx(1.0, abs=2e-6)
     assert [word.prob for word in following] == sorted((word.prob for word in following), reverse=True)
-    dog = dict(scorer.next_words("the", k=None))["dog"]
-    assert math.exp(scorer.score_words("the dog")[0][1].log_prob) == pytest.approx(dog, rel=1e-6)
+    *before, last = scorer.vocab.segmenter.segment("the dog")
+    tokens = scorer.score_corpus_tokens(Corpus.from_sentences(["the dog"], scorer.vocab))[0]
+    dog = dict(scorer.next_tokens(before, k=None))[last]
+    assert math.exp(tokens[-2].log_prob) == pytest.approx(dog, rel=1e-6)
 
 
 @every_model_on_disk

@@ -146,6 +146,7 @@ def test_words_of_probability_zero_have_null_bits(tmp_path: Path) -> None:
 
 def test_next_words(client: TestClient) -> None:
     models = client.post("/v1/next", json={"models": ["bigrams", "words"], "prefix": "the", "k": 3}).json()["models"]
+    assert all(word["text"] == f" {word['word']}" for model in models for word in model["words"])
     assert [model["model"] for model in models] == ["bigrams", "words"]
     assert all(len(model["words"]) == 3 for model in models)
     assert_error(client.post("/v1/next", json={"models": []}), 400, "at least one")

@@ -198,7 +198,7 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
         text, cell="gru", carries=True, first_state="learned", weight_dropout=0.2
     ),
     "subwords": lambda text: _ngram(_split(text, "subword:36"), order=3),
-    "subwords, unigram model": lambda text: _ngram(_split(text, "unigram:36"), order=2),
+    "subwords, unigram model": lambda text: _ngram(_split(text, "unigram:34"), order=2),
     "characters, LSTM": lambda text: _recurrent(_split(text, "char"), cell="lstm"),
     "mixture of subwords": lambda text: (
         lambda split: Mixture([_ngram(split, order=2), _cache(split, order=2)], [0.8, 0.2])
