@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 from dragoman.combine.mixture import Mixture
 from dragoman.data.brown import brown_clusters
 from dragoman.data.corpus import Corpus, ParallelCorpus
-from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
-from dragoman.experiments.trainer import Recipe, TrainingContext, train_model
+from dragoman.data.tokenizer import PLAIN_TEXT, TREE, LinePairs, Tokenizer
+from dragoman.experiments.trainer import Recipe, TextT, TrainingContext, train_model
 from dragoman.models.cache import CacheModel
-from dragoman.models.configs import TranslatorConfig, size_preset
+from dragoman.models.configs import FeedForwardConfig, NetworkConfig, RecurrentConfig, TranslatorConfig
 from dragoman.models.feedforward import FeedForwardModel
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.loglinear.model import LogLinearModel
+from dragoman.models.neural import EmbeddingLanguageModel
+from dragoman.models.planning import EncodedPairs, StoredRun, TranslatorPlanner, plan_language_model
 from dragoman.models.recurrent import RecurrentModel
 from dragoman.models.translator import Translator
 from dragoman.ngram.class_model import ClassNgramModel
 from dragoman.ngram.model import NgramModel
-from dragoman.training.config import FEED_FORWARD, LOG_LINEAR, RECURRENT, TRANSLATOR
+from dragoman.training.config import FEED_FORWARD, LOG_LINEAR, RECURRENT, TRANSLATOR, TrainingConfig
 
 if TYPE_CHECKING:
     from dragoman.experiments.corpus_data import CorpusSplit
@@ -202,9 +204,6 @@ NGRAMS = ("kn-1", "kn-2", "kn-3", "kn-4", "kn-5")
 CLASSES_AND_CACHE = ("kn-5", "brown-5", "kn-5-cache")
 NETWORKS = ("kn-5", "log-linear-words", "feed-forward", "lstm")
 MIXTURES = ("kn-5-feed-forward", "kn-5-lstm")
-CORPUS_LANGUAGE_MODELS: dict[str, Recipe[LanguageModel]] = {
-    name: LANGUAGE_MODELS[name] for name in dict.fromkeys((*NGRAMS, *CLASSES_AND_CACHE, *NETWORKS, *MIXTURES))
-}
 ENCODER_DECODER, ATTENTION, SECOND, ENSEMBLE = "encoder-decoder", "attention", "attention-2", "ensemble"
 DESCRIPTIONS = {
     **{name: f"n-grams of order {name[-1]}, modified Kneser-Ney" for name in NGRAMS},
@@ -225,16 +224,8 @@ ENSEMBLE_MINUTES = 10.0  # of the experiment; from 10 on, a second translator is
 LANGUAGE_MODEL_WEIGHTS = {"log-linear-words": 0.8, "feed-forward": 1.2, "lstm": 2.2}
 TRANSLATOR_WEIGHTS = {ENCODER_DECODER: 3.0, ATTENTION: 4.5, SECOND: 4.5}
 SEARCHING, SEARCHING_WEIGHT = "searching", 3.0
-# Larger translators learn more but need longer: (least minutes of training, sizes).
-SIZES_BY_MINUTES: tuple[tuple[float, dict[str, int]], ...] = (
-    (0.0, {"embedding": 64, "hidden": 96, "readout": 64}),
-    (0.75, {"embedding": 96, "hidden": 128, "readout": 96}),
-    (2.0, {"embedding": 128, "hidden": 192, "readout": 128}),
-    (6.0, {"embedding": 192, "hidden": 256, "readout": 192}),
-    (15.0, {"embedding": 256, "hidden": 384, "readout": 256}),
-)
-# Time is short, so the first steps are large; probabilities are reported, so labels are not smoothed.
-CORPUS_TRAINING: Settings = {"learning_rate": 0.004, "warmup": 60, "label_smoothing": 0.0, "batch_size": 600}
+# Probabilities are reported, so labels are not smoothed.
+CORPUS_TRAINING: Settings = {"label_smoothing": 0.0}
 
 
 def translator_names(minutes: float) -> list[str]:
@@ -250,30 +241,64 @@ def time_weights(is_parallel: bool, minutes: float) -> dict[str, float]:
     return {**LANGUAGE_MODEL_WEIGHTS, **translators, SEARCHING: SEARCHING_WEIGHT}
 
 
-def sizes_within(pairs: int, minutes: float) -> Settings:
-    """Return sizes that suit the number of pairs, but can be trained in the given time."""
-    suited, largest = size_preset(pairs).model, [sizes for minimum, sizes in SIZES_BY_MINUTES if minimum <= minutes][-1]
-    return {**suited, **{name: min(suited[name], size) for name, size in largest.items()}}
-
-
 def train_corpus_translator(
-    context: TrainingContext[CorpusSplit], *, seed_offset: int = 0, **settings: str
+    context: TrainingContext[CorpusSplit], *, seed_offset: int = 0, same_as: str | None = None, **settings: str
 ) -> Translator:
-    """Train a translator with sizes that suit the text and the time."""
+    """Train a translator with sizes that suit the text and the time; with those of `same_as`, if that is trained."""
     split = context.train
     train, dev = split.encode(split.train), split.encode(split.dev)
-    assert context.minutes is not None, "given by the time budget"
-    config = TranslatorConfig(**{**sizes_within(len(train), context.minutes), **settings})
+    config, training = TranslatorConfig.model_validate(settings), TRANSLATOR.model_copy(update=CORPUS_TRAINING)
+    given = {"model": set(settings), "training": set(CORPUS_TRAINING)}
+    stored = _stored_run(context, same_as)
+    if stored is not None:
+        config, training = stored.apply(config, training, given)
+    else:
+        data = EncodedPairs(train, *split.tokenizers)
+        dev_lines = LinePairs(list(split.dev.sources), list(split.dev.target))
+        plan = TranslatorPlanner(lambda subwords: data, dev_lines, config, training, given).plan(context.minutes)
+        config, training = plan.model, plan.training
     model = Translator.create(train, *split.tokenizers, config, seed=context.seed + seed_offset)
-    preset = size_preset(len(train)).training
-    batch_size = min(preset.get("batch_size", 900), CORPUS_TRAINING["batch_size"])
-    training = {**preset, **CORPUS_TRAINING, "batch_size": batch_size}
-    return train_model(context, model, (train, dev), TRANSLATOR, training)
+    return train_model(context, model, (train, dev), training, {})
+
+
+def train_corpus_network(
+    context: TrainingContext[Corpus],
+    network: type[EmbeddingLanguageModel],
+    config: NetworkConfig,
+    training: TrainingConfig,
+) -> LanguageModel:
+    """Train a language model with sizes that suit the text and the time. Classes in the softmax make it fast."""
+    config = config.model_copy(update={"softmax": "brown"})
+    given = {"model": {"softmax"}, "training": set[str]()}
+    stored = _stored_run(context)
+    if stored is not None:
+        config, training = stored.apply(config, training, given)
+    else:
+        settings = config, training, given, context.minutes
+        plan = plan_language_model(network, context.train, context.dev, *settings)
+        config, training = plan.model, plan.training
+    model = network.create(context.train, config, seed=context.seed)
+    return train_model(context, model, (context.train, context.dev), training, {})
+
+
+def _stored_run(context: TrainingContext[TextT], same_as: str | None = None) -> StoredRun | None:
+    """Return the settings of a training run that is resumed, or those of another model."""
+    own = None if context.retrain else StoredRun.read(context.path)
+    return own or (None if same_as is None else StoredRun.read(context.path.parent / same_as))
 
 
 _with_attention = partial(train_corpus_translator, encoder="bidirectional", attention="mlp")
 CORPUS_TRANSLATORS: dict[str, Recipe[Translator]] = {
     ENCODER_DECODER: Recipe(partial(train_corpus_translator, encoder="forward", attention="none"), uses_gradients=True),
     ATTENTION: Recipe(_with_attention, uses_gradients=True),
-    SECOND: Recipe(partial(_with_attention, seed_offset=1), uses_gradients=True),
+    SECOND: Recipe(partial(_with_attention, seed_offset=1, same_as=ATTENTION), uses_gradients=True),
+}
+_feed_forward_recipe = partial(
+    train_corpus_network, network=FeedForwardModel, config=FeedForwardConfig(), training=FEED_FORWARD
+)
+_recurrent_recipe = partial(train_corpus_network, network=RecurrentModel, config=RecurrentConfig(), training=RECURRENT)
+CORPUS_LANGUAGE_MODELS: dict[str, Recipe[LanguageModel]] = {
+    **{name: LANGUAGE_MODELS[name] for name in dict.fromkeys((*NGRAMS, *CLASSES_AND_CACHE, *NETWORKS, *MIXTURES))},
+    "feed-forward": Recipe(_feed_forward_recipe, uses_gradients=True),
+    "lstm": Recipe(_recurrent_recipe, uses_gradients=True),
 }

@@ -23,6 +23,7 @@ from dragoman.training.loop import TrainState, training_steps
 from dragoman.training.protocols import Examples
 
 DEFAULT_MINUTES = 60.0  # at most, if no time is given
+NOMINAL_SPEED = 1e10  # predictions times parameters per second, of one core: where measuring starts
 PREDICTIONS_PER_PARAMETER = 0.4  # a model that is trained on less than this does better if it is smaller
 WARM_UP_UPDATES = 2  # not measured: memory is allocated and kernels are loaded
 MIN_MEASURED_UPDATES = 3
@@ -100,18 +101,18 @@ def choose_size(
         seconds_left: Returns the seconds that training can take.
     """
     measured: dict[int, Candidate[SizeT]] = {}
-    chosen, speed = len(sizes) // 2, 0.0
-    while chosen not in measured:
-        measured[chosen] = latest = measure(sizes[chosen], speed)
-        seconds = seconds_left()
-        predicted = latest.speed.predictions_per_second * latest.parameters
-        rates = [predicted / parameters(size) for size in sizes]
-        rates = [measured[i].speed.predictions_per_second if i in measured else rate for i, rate in enumerate(rates)]
-        needed = [PREDICTIONS_PER_PARAMETER * parameters(size) for size in sizes]
-        fitting = [i for i, rate in enumerate(rates) if rate * seconds >= needed[i]]
-        chosen = max(fitting, default=0)
-        speed = rates[chosen]
-    return measured[chosen]
+    parameter_rate = NOMINAL_SPEED
+    while True:
+        rates = [
+            measured[i].speed.predictions_per_second if i in measured else parameter_rate / parameters(size)
+            for i, size in enumerate(sizes)
+        ]
+        needed = [PREDICTIONS_PER_PARAMETER * parameters(size) / seconds_left() for size in sizes]
+        chosen = max((i for i, rate in enumerate(rates) if rate >= needed[i]), default=0)
+        if chosen in measured:
+            return measured[chosen]
+        measured[chosen] = latest = measure(sizes[chosen], rates[chosen])
+        parameter_rate = latest.speed.predictions_per_second * latest.parameters
 
 
 @dataclass(frozen=True)
