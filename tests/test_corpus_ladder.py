@@ -334,7 +334,7 @@ def test_bad_texts_are_errors_and_nothing_is_written(files: tuple[Path, Path], t
         (("--test-src", "a", "--test-tgt", "b"), "goes with --src"),
         (("--dev-text", "a"), "goes with --text"),
         (("--text", "a", "--models", "kn-1"), "--models is for the ladder on the text of the lab"),
-        (("--text", "a", "--pairs", "9"), "--pairs is for the ladder on the text of the lab"),
+        (("--text", "a", "--pairs", "9"), "is for the ladder on the text of the lab"),
         (("--text", "a", "--minutes", "0"), "--minutes"),
     ],
 )
