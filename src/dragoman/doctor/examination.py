@@ -13,7 +13,7 @@ from dragoman.doctor.arrangement import DoctorDocuments, arrange
 from dragoman.doctor.documents import Document, documents_of_pairs, name_columns, read_document
 from dragoman.doctor.findings import DROP, LEAVE, CheckResult, Finding, group_by_kind
 from dragoman.doctor.text_checks import DoctorLimits
-from dragoman.doctor.training_cost import TrainingCost, training_costs
+from dragoman.doctor.training_cost import TrainingCost, TranslatorCost, training_costs, translator_costs
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class DoctorReport:
     pairs: pair_checks.PairStatistics | None
     dev: tuple[pair_checks.DevStatistics, ...]
     costs: tuple[TrainingCost, ...]
+    translator_costs: tuple[TranslatorCost, ...]
     findings: tuple[Finding, ...]
     remarks: tuple[str, ...]
 
@@ -75,6 +76,7 @@ class DoctorReport:
             "pairs": asdict(self.pairs) if self.pairs else None,
             "dev": [asdict(statistics) for statistics in self.dev],
             "costs": [{**asdict(cost), "basis": cost.basis} for cost in self.costs],
+            "translator_costs": [asdict(cost) for cost in self.translator_costs],
             "counts": {kind: len(findings) for kind, findings in group_by_kind(self.findings).items()},
             "remarks": list(self.remarks),
             "findings": [finding.as_dict() for finding in self.findings],
@@ -118,6 +120,7 @@ def examine_documents(raw: DoctorDocuments, limits: DoctorLimits, *, with_cost: 
         pairs=pair_checks.pair_statistics(*train) if len(train) == 2 and is_parallel else None,
         dev=tuple(pair_checks.dev_statistics(train, dev)) if dev and is_parallel else (),
         costs=training_costs(train) if with_cost else (),
+        translator_costs=translator_costs(*train) if with_cost and len(train) == 2 and is_parallel else (),
         findings=tuple(finding for group in group_by_kind(findings).values() for finding in group),
         remarks=(*raw.remarks, *result.remarks),
     )

@@ -1,5 +1,6 @@
-"""Estimate of the cost of training the default n-gram model on a text, on this machine.
+"""Estimates of the cost of training on a text, on this machine.
 
+Of a pair of texts: the translators that are planned for some numbers of minutes. Of one text: the default n-gram model.
 A small text is trained on. For a larger text, samples are trained on, each twice as large as the one before. The
 number of n-grams is extrapolated as a power of the length, with an exponent that decreases with every doubling as it
 does between the samples.
@@ -12,20 +13,28 @@ import tracemalloc
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.corpus import Corpus
+from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.scanner import ScannedText, scan
+from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.data.vocabulary import Vocab
 from dragoman.doctor.documents import Document, join_lines
+from dragoman.models.configs import TranslatorConfig
+from dragoman.models.planning import EncodedPairs, TranslatorPlanner
 from dragoman.ngram.model import NgramModel
+from dragoman.training.config import TRANSLATOR
 
 MAX_TRIAL_TOKENS = 400_000  # texts up to this size are trained on completely
 SAMPLE_DIVISORS = (4, 2, 1)  # of larger texts, samples of a quarter, a half and the whole of this size
+PLANNED_MINUTES = (3, 10, 30, 90)  # for which a translator is planned
+MIN_PLANNED_PAIRS, MAX_SAMPLE_PAIRS = 2_000, 10_000
+TRIAL_SECONDS = 0.5  # for measuring the speed of one size
 SUGGESTED_MINUTES = 20  # to train a translator; more are better
 PROGRAM_BYTES, TOKEN_BYTES = 175e6, 40  # memory of the program, and per token while the text is read
 STARTUP_SECONDS = 0.6  # to load compiled kernels
@@ -51,8 +60,42 @@ class TrainingCost:
         return f"extrapolated from training on samples of up to {self.tokens_tried:,} tokens"
 
 
+@dataclass(frozen=True)
+class TranslatorCost:
+    """The translator that is planned for a number of minutes."""
+
+    minutes: float
+    plan: str  # in a few words
+
+
+def translator_costs(source: Document, target: Document) -> tuple[TranslatorCost, ...]:
+    """Return what `dragoman train translator --minutes` would train, by the speed on a sample of the pairs."""
+    lines = LinePairs(list(source.lines), list(target.lines))
+    if len(lines.source) < MIN_PLANNED_PAIRS:
+        return ()
+    sample = lines.spread(MAX_SAMPLE_PAIRS)
+
+    def encode(max_subwords: int | None) -> EncodedPairs:
+        (source, source_corpus), (target, target_corpus) = (
+            Tokenizer.train_and_encode("auto", text, max_subwords=max_subwords)
+            for text in (sample.source, sample.target)
+        )
+        return EncodedPairs(ParallelCorpus(source_corpus, target_corpus), source, target)
+
+    planner = TranslatorPlanner(
+        cache(encode),
+        None,
+        TranslatorConfig(),
+        TRANSLATOR,
+        {"model": (), "training": ()},
+        scale=len(lines.source) / len(sample.source),
+        trial_seconds=TRIAL_SECONDS,
+    )
+    return tuple(TranslatorCost(minutes, planner.plan(minutes).describe()) for minutes in PLANNED_MINUTES)
+
+
 def training_costs(train: Sequence[Document]) -> tuple[TrainingCost, ...]:
-    """Estimate the cost of training on a text. The time for a translator is chosen by the user (`--minutes`)."""
+    """Estimate the cost of training a language model on a text."""
     if len(train) == 2:
         return ()
     return tuple(cost for cost in map(estimate_training_cost, train) if cost)

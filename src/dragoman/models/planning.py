@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -18,7 +18,13 @@ from dragoman.models.configs import FeedForwardConfig, NetworkConfig, Translator
 from dragoman.models.neural import EmbeddingLanguageModel
 from dragoman.models.translator import Translator
 from dragoman.training.config import TrainingConfig
-from dragoman.training.planning import DEFAULT_MINUTES, TrainingPlanner, not_given
+from dragoman.training.planning import (
+    DEFAULT_MINUTES,
+    MAX_TRIAL_SECONDS,
+    Candidate,
+    TrainingPlanner,
+    not_given,
+)
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 TIME_LIMITS = ("max_epochs", "max_updates", "minutes")
@@ -133,6 +139,9 @@ class TranslatorPlanner:
     model: TranslatorConfig
     training: TrainingConfig
     given: Mapping[str, Collection[str]]  # names of the settings that are given, of the sections model and training
+    scale: float = 1.0  # size of the text, if the pairs are only a sample of it
+    trial_seconds: float = MAX_TRIAL_SECONDS  # at most, for measuring one size
+    measured: dict[NetworkSize, Candidate[NetworkSize]] = field(default_factory=dict)
 
     def plan(self, minutes: float | None, elapsed: Callable[[], float] = lambda: 0.0) -> TranslatorPlan:
         """Return the plan for a number of minutes, of which `elapsed()` seconds are over.
@@ -144,11 +153,11 @@ class TranslatorPlanner:
         sizes = self._sizes(data)
         planner = self._planner(data, sizes, self.training, elapsed)
         chosen = planner.choose(limit)
-        epochs = chosen.predictions_within(planner.seconds_left(limit)) / int(data.pairs.sizes.sum())
+        epochs = chosen.predictions_within(planner.seconds_left(limit)) / (self.scale * int(data.pairs.sizes.sum()))
         if epochs >= EPOCHS_WITH_MORE_SUBWORDS and _has_chosen_subwords(more := self.encode(None), data):
             data = more
             training = self.training.model_copy(update={"threads": planner.threads})
-            planner = self._planner(data, [chosen.size], training, elapsed)
+            planner = replace(self, measured={})._planner(data, [chosen.size], training, elapsed)
             chosen = planner.choose(limit)
         dev_predictions = 0 if self.dev is None else int(data.target.encode(self.dev.target).sizes.sum())
         search_seconds = SEARCH_STARTUP + SEARCH_COST * dev_predictions / chosen.speed.predictions_per_second
@@ -187,12 +196,21 @@ class TranslatorPlanner:
             return encoder + decoder + embedding * (len(data.source.vocab) + len(data.target.vocab))
 
         return TrainingPlanner(
-            sizes, create, estimate_parameters, data.pairs, training, self.given["training"], elapsed
+            sizes,
+            create,
+            estimate_parameters,
+            data.pairs,
+            training,
+            self.given["training"],
+            elapsed,
+            scale=self.scale,
+            trial_seconds=self.trial_seconds,
+            measured=self.measured,
         )
 
     def _sizes(self, data: EncodedPairs) -> list[NetworkSize]:
         """Return the sizes that suit the amount of text, with those that are given; at least one."""
-        most = MAX_HIDDEN * int(data.pairs.sizes.sum()) ** 0.25
+        most = MAX_HIDDEN * (self.scale * int(data.pairs.sizes.sum())) ** 0.25
         suited = [size for size in TRANSLATOR_SIZES if size.hidden <= most] or [TRANSLATOR_SIZES[0]]
         fixed = {name: getattr(self.model, name) for name in NetworkSize._fields if name in self.given["model"]}
         return list(dict.fromkeys(size._replace(**fixed) for size in suited))

@@ -20,6 +20,7 @@ def doctor_text(report: DoctorReport, max_places: int) -> str:
         _statistics(report),
         _dev_table(report) if report.dev else "",
         _cost_table(report) if report.costs else "",
+        _translator_cost_table(report) if report.translator_costs else "",
         *("\n".join(_finding_lines(kind, of_kind, max_places)) for kind, of_kind in findings.items()),
         "\n".join(report.remarks),
         f"found: {listed if findings else 'nothing'}",
@@ -61,6 +62,11 @@ def _cost_table(report: DoctorReport) -> str:
         rows.append([cost.file, cost.ngrams, memory, disk, time, cost.basis])
     headers = ["training the default n-gram model", "n-grams", "MB memory", "MB disk", "time", "basis"]
     return format_table(headers, rows)
+
+
+def _translator_cost_table(report: DoctorReport) -> str:
+    rows: list[list[object]] = [[f"{cost.minutes:g}", cost.plan] for cost in report.translator_costs]
+    return format_table(["--minutes", "translator that is trained in this time"], rows)
 
 
 def _finding_lines(kind: str, findings: Sequence[Finding], max_places: int) -> Iterator[str]:

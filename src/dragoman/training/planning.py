@@ -136,6 +136,9 @@ class TrainingPlanner(Generic[SizeT]):
     given: Collection[str]  # names of settings of training
     elapsed: Callable[[], float]  # seconds since the start
     learning_rate_factor: float = 1.0  # for models whose rates are lower or higher than those of recurrent networks
+    scale: float = 1.0  # size of the text, if `data` is only a sample of it
+    trial_seconds: float = MAX_TRIAL_SECONDS  # at most, for measuring one size
+    measured: dict[SizeT, Candidate[SizeT]] = field(default_factory=dict)
     threads: int | None = field(init=False)  # that are fastest, once they are known
 
     def __post_init__(self) -> None:
@@ -146,13 +149,16 @@ class TrainingPlanner(Generic[SizeT]):
 
     def choose(self, limit: float) -> Candidate[SizeT]:
         """Return the largest size that can be trained in a number of seconds since the start."""
-        trial_seconds = min(MAX_TRIAL_SECONDS, TRIAL_SHARE * limit)
+        trial_seconds = min(self.trial_seconds, TRIAL_SHARE * limit)
 
         def measure(size: SizeT, predictions_per_second: float) -> Candidate[SizeT]:
-            config = self._with_batches(predictions_per_second * self.seconds_left(limit))
-            model = self.create(size)
-            speed = self._measure(model, config, trial_seconds)
-            return Candidate(size, sum(parameter.numel() for parameter in model.parameters()), speed)
+            if size not in self.measured:
+                config = self._with_batches(predictions_per_second * self.seconds_left(limit))
+                model = self.create(size)
+                speed = self._measure(model, config, trial_seconds)
+                parameters = sum(parameter.numel() for parameter in model.parameters())
+                self.measured[size] = Candidate(size, parameters, speed)
+            return self.measured[size]
 
         return choose_size(self.sizes, self.estimate_parameters, measure, lambda: self.seconds_left(limit))
 
@@ -174,10 +180,11 @@ class TrainingPlanner(Generic[SizeT]):
         self, chosen: Candidate[SizeT], minutes: float | None, reserved_seconds: float, dev_predictions: int
     ) -> TrainingPlan:
         """Return the settings with which a size is trained. Without minutes, the plan is to train as long as it helps."""
-        limit, rate, text = minutes or DEFAULT_MINUTES, chosen.speed.predictions_per_second, int(self.data.sizes.sum())
+        limit, rate = minutes or DEFAULT_MINUTES, chosen.speed.predictions_per_second
+        text = self.scale * int(self.data.sizes.sum())
         epochs = chosen.predictions_within(max(1.0, self.seconds_left(60 * limit) - reserved_seconds)) / text
         if minutes is None:
-            epochs = min(epochs, full_epochs(len(self.data)))
+            epochs = min(epochs, full_epochs(self.scale * len(self.data)))
         training = self._with_batches(epochs * text)
         updates = epochs * text / chosen.speed.predictions
         choices: dict[str, object] = {
@@ -229,7 +236,7 @@ def check_every_for(updates: float, update_seconds: float, evaluation_seconds: f
     return max(1, math.ceil(updates / min(most, max(least, affordable))))
 
 
-def full_epochs(examples: int) -> float:
+def full_epochs(examples: float) -> float:
     """Return an estimate of the epochs after which the dev loss stops improving: the more text, the fewer.
 
     >>> [round(full_epochs(examples)) for examples in (1_000, 10_000, 100_000, 1_000_000)]
