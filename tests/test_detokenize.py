@@ -123,7 +123,7 @@ def test_tokenised_sentences_begin_with_capitals() -> None:
         ("One. Two.", ["One.", "Two."]),
         ('He said "Go." Then he left.', ['He said "Go."', "Then he left."]),
         ("Dr. Smith, z.B. Ann, left.", ["Dr. Smith, z.B. Ann, left."]),
-        ("it costs 3.5 euros. ok", ["it costs 3.5 euros. ok"]),
+        ("It costs 3.5 euros. ok", ["It costs 3.5 euros. ok"]),
         ("Ende。次", ["Ende。", "次"]),
         ("one\ntwo", ["one", "two"]),
     ],

@@ -53,6 +53,18 @@ class TextOptions(OptionGroup):
         ),
     ] = None
 
+    @property
+    def languages(self) -> list[str | None]:
+        """The codes of the source and target language, as far as they are known."""
+        from dragoman.data.languages import check_language, languages_from_paths
+
+        given = (("--src-lang", self.pair_file.src_lang), ("--tgt-lang", self.pair_file.tgt_lang))
+        files = [self.src or "", self.tgt or ""] if self.pair_file.pairs is None else [self.pair_file.pairs]
+        return [
+            language if code is None else check_language(code, name)
+            for (name, code), language in zip(given, languages_from_paths(files), strict=True)
+        ]
+
     def read(self) -> tuple[LinePairs, LinePairs | None]:
         """Return the training pairs and the dev pairs."""
         if (self.dev_src is None) != (self.dev_tgt is None):
@@ -175,6 +187,7 @@ def train_translator(
     )
 
     check_training_output(output, force=force)
+    languages = texts.languages
     with status("reading"):
         lines, dev_lines = texts.read()
         base = start.load(Translator, model_config, given["model"])
@@ -183,7 +196,11 @@ def train_translator(
     if base is None:
         setup = choose_settings(tokenizers, lines, dev_lines, *settings, output, force=force)
         lines, dev_lines = setup.lines, setup.dev
-        pairs, translator = create_translator(*setup.data, setup.model, setup.training.seed)
+        source, target = (
+            replace(tokenizer, language=language or tokenizer.language)
+            for tokenizer, language in zip(setup.data[1:], languages, strict=True)
+        )
+        pairs, translator = create_translator(setup.data.pairs, source, target, setup.model, setup.training.seed)
     else:
         tokenizers.check_unused(start)
         base = base.for_text(lines.source, lines.target)

@@ -18,7 +18,7 @@ from dragoman.data.formats import (
     read_utf8,
     type_by_name,
 )
-from dragoman.data.language_id import LANGUAGE_NAMES
+from dragoman.data.languages import LANGUAGE_NAMES
 from dragoman.data.subtitles import MAX_CUES, match_cues, read_cues
 from dragoman.data.tokenizer import LinePairs, RejectedUnit
 from dragoman.data.xml_files import XML_LANG, inline_text, local_name, parse_xml

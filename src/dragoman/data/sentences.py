@@ -1,47 +1,85 @@
-"""Splitting a text into sentences."""
+"""Splitting a text into sentences, by the library sentencex, which knows the abbreviations of many languages."""
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
 
 from dragoman.data.scanner import split_words
 
-# A sentence ends at a mark and closing brackets or quotes, followed by a space and something that can start a sentence.
-END_OF_SENTENCE = re.compile(r"(?<=[.!?…])([\"'”’»)\]]*)(\s+)(?=[\"'“„«(¿¡]*[^\W_a-zß-öø-ÿ])|(?<=[。！？])(\s*)(?=\S)")
-LINE_ENDS = re.compile(r"()(?<!\s)(\s*\n\s*)()")  # starts at the first space, so that long gaps are scanned once
+LINE_ENDS = re.compile(r"(?<!\s)\s*\n\s*")  # starts at the first space, so that long gaps are scanned once
 FINAL_MARK = re.compile(r"[.!?…。！？।؟۔]+")  # as a word of tokenised text
 CLOSING_WORDS = frozenset([*")]}”’»", "''", "&apos;&apos;"])
 STRAIGHT_QUOTES = frozenset(['"', "&quot;"])  # the same word opens and closes
-ABBREVIATION = re.compile(
-    r"(?:^|\s)(?:\w|\w\.\w|[Mm]rs?|[Mm]s|[DdPp]r|[Pp]rof|[Ss]t|[Nn]r|[Nn]o|[Vv]gl|bzw|usw|etc|vs|ca)\.$"
-)
+ANY_SPACE = re.compile(r"\s")
+FIRST_LETTER = re.compile(r"[^\W\d_]")
+INITIAL = re.compile(r"(?:^|[\s.-])[^\W\d_]\.$")  # as in J. Smith
+QUOTED_END = re.compile(r"[。！？][」』”’）]+$")  # the sentence around the quote continues, as in 「はい。」と
+DEFAULT_LANGUAGE = "en"  # its rules are the most general ones
 
 
-def split_sentences(text: str) -> list[tuple[str, str]]:
+def split_sentences(text: str, language: str | None = None) -> list[tuple[str, str]]:
     """Split a text into sentences, each with the whitespace after it: joined, they are the text.
+
+    Sentences end at the end of a line as well. In a text with capitals, none begins with a lower-case letter.
+
+    Args:
+        language: the code of the language, for its abbreviations.
 
     >>> split_sentences("Mr. X left. Why? It's late.\\n\\nGood night")
     [('Mr. X left.', ' '), ('Why?', ' '), ("It's late.", '\\n\\n'), ('Good night', '')]
+    >>> [sentence for sentence, _ in split_sentences("Am 3. Mai z. B. kam Dr. Ott. Gut!", "de")]
+    ['Am 3. Mai z. B. kam Dr. Ott.', 'Gut!']
     """
     body = text.strip()
     if not body:
         return [("", text)] if text else []
-    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    sentences: list[tuple[str, str]] = [("", before)] if before else []
-    for paragraph, gap in _split_at(body, LINE_ENDS):
-        pending = ""
-        for part, space in _split_at(paragraph, END_OF_SENTENCE):
-            if ABBREVIATION.search(part) and space:
-                pending += part + space
-            else:
-                sentences.append((pending + part, space))
-                pending = ""
-        if pending:
-            sentences.append((pending.rstrip(), pending[len(pending.rstrip()) :]))
-        sentences[-1] = (sentences[-1][0], sentences[-1][1] + gap)
-    sentences[-1] = (sentences[-1][0], sentences[-1][1] + after)
-    return sentences
+    start = text.index(body)
+    sentences = [("", text[:start])] if start else []
+    is_cased = any(map(str.isupper, body))
+    position = 0
+    for end in (*(match.end() for match in LINE_ENDS.finditer(body)), len(body)):
+        for piece in _split_line(body[position:end], language or DEFAULT_LANGUAGE, is_cased=is_cased):
+            sentence = piece.rstrip()
+            sentences.append((sentence, piece[len(sentence) :]))
+        position = end
+    return [*sentences[:-1], (sentences[-1][0], sentences[-1][1] + text[start + len(body) :])]
+
+
+def _split_line(line: str, language: str, *, is_cased: bool) -> Iterator[str]:
+    """Yield the sentences of a line, with the spaces after them. Pieces that are no sentences are joined to others."""
+    pending = ""
+    for piece in _segment(line, language):
+        if pending and not _continues(pending, piece, is_cased=is_cased):
+            yield pending
+            pending = ""
+        pending += piece
+    yield pending
+
+
+def _segment(line: str, language: str) -> list[str]:
+    """Return the pieces of a line that sentencex finds."""
+    import sentencex
+
+    try:
+        pieces = sentencex.segment(language, ANY_SPACE.sub(" ", line))  # it fails at spaces of several bytes
+    except BaseException as error:  # a panic of the library is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        return [line]
+    ends = accumulate(map(len, pieces), initial=0)
+    return [line[start:end] for start, end in pairwise(ends)]
+
+
+def _continues(before: str, piece: str, *, is_cased: bool) -> bool:
+    """Return whether a piece of a line belongs to the sentence before it."""
+    sentence, first = before.rstrip(), FIRST_LETTER.search(piece)
+    if not FIRST_LETTER.search(sentence) or not piece.strip() or (first and is_cased and first[0].islower()):
+        return True  # a number of a list, or the rest of a sentence after an abbreviation or a quote
+    if sentence == before and sentence[-1].isascii():
+        return True  # no space, as in example.com
+    return bool(QUOTED_END.search(sentence) if sentence == before else INITIAL.search(sentence))
 
 
 def split_tokenised_sentences(line: str, *, lowercase: bool = False) -> list[tuple[str, str]]:
@@ -74,13 +112,3 @@ def split_tokenised_sentences(line: str, *, lowercase: bool = False) -> list[tup
 def _is_word(token: str) -> bool:
     """Return whether a token consists of letters, and is more than an initial."""
     return token.isalpha() and (len(token) > 1 or token.lower() == token.upper())
-
-
-def _split_at(text: str, boundary: re.Pattern[str]) -> list[tuple[str, str]]:
-    """Split a text at matches of a pattern, each part with the whitespace after it."""
-    parts, start = [], 0
-    for match in boundary.finditer(text):
-        closing, space = match[1] or "", match[2] or match[3] or ""
-        parts.append((text[start : match.start()] + closing, space))
-        start = match.end()
-    return [*parts, (text[start:], "")] if start < len(text) or not parts else parts

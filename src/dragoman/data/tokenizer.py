@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypedDict, Unpack
 
+from dragoman.core.defaults import LETTERS_FILE
 from dragoman.core.errors import DataError
 from dragoman.core.types import Json
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
+from dragoman.data.letter_profiles import LetterProfile
 from dragoman.data.segmenters import Segmenter, load_segmenter, train_segmenter
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import Vocab
@@ -27,6 +29,7 @@ class TokenizerTrainingKwargs(TypedDict, total=False):
     max_subwords: int | None
     format: str
     name: str
+    language: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,8 @@ class Tokenizer:
     vocab: Vocab
     tokenised: bool = True  # whether punctuation is separated from words in the text
     format: str = PLAIN_TEXT  # TREE: lines are bracketed trees
+    language: str | None = None  # code of ISO 639, if it is known
+    letters: LetterProfile | None = None  # of the training text, if it was large enough
 
     @property
     def segmenter(self) -> Segmenter:
@@ -64,6 +69,7 @@ class Tokenizer:
         max_subwords: int | None = None,
         format: str = PLAIN_TEXT,
         name: str = "trees",
+        language: str | None = None,
     ) -> tuple[Tokenizer, Corpus]:
         """Train a tokenizer on a text and encode that text, segmenting it only once.
 
@@ -75,18 +81,20 @@ class Tokenizer:
             max_subwords: maximum number of subwords, if the specification has no number.
             format: PLAIN_TEXT or TREE.
             name: the name of the text, for error messages.
+            language: the code of its language.
 
         Returns:
             The tokenizer and what its `encode(lines)` would return.
         """
         if format == TREE:
             trees = Treebank.from_lines(lines, min_count=min_count or 2, max_size=max_size, source=name)
-            return cls(trees.vocab, tokenised=True, format=format), trees
+            return cls(trees.vocab, tokenised=True, format=format, language=language), trees
         trained = (
             train_segmenter(segmenter, lines, max_subwords=max_subwords) if isinstance(segmenter, str) else segmenter
         )
         corpus = Corpus.from_raw_lines(lines, trained, min_count=min_count, max_size=max_size)
-        return cls(corpus.vocab, looks_tokenised(lines)), corpus
+        letters = LetterProfile.train(lines)
+        return cls(corpus.vocab, looks_tokenised(lines), language=language, letters=letters), corpus
 
     def encode(self, lines: Iterable[str], name: str = "trees") -> Corpus:
         """Convert lines to a Corpus, or to a Treebank if the format is TREE. Errors mention the text's `name`."""
@@ -113,13 +121,22 @@ class Tokenizer:
     def config(self) -> dict[str, Json]:
         return {"units": self.segmenter.spec, "tokenised": self.tokenised, "format": self.format}
 
+    def files(self) -> dict[str, bytes]:
+        """Return the contents of the tokenizer's files by name, without its vocabulary."""
+        letters = {} if self.letters is None else {LETTERS_FILE: self.letters.to_text().encode()}
+        return {**self.segmenter.files(), **letters}
+
     @classmethod
-    def from_saved(cls, config: Mapping[str, object], vocab: Vocab, files: Mapping[str, bytes]) -> Tokenizer:
+    def from_saved(
+        cls, config: Mapping[str, object], vocab: Vocab, files: Mapping[str, bytes], language: str | None = None
+    ) -> Tokenizer:
         units, format = config["units"], config["format"]
         if not isinstance(units, str) or format not in (PLAIN_TEXT, TREE):
             problem = f"a tokenizer with units {units!r} and format {format!r} does not exist"
             raise DataError(f"{problem}; train or copy the model again")
-        return cls(vocab.with_segmenter(load_segmenter(units, files)), bool(config["tokenised"]), format)
+        letters = LetterProfile.from_text(files[LETTERS_FILE].decode()) if LETTERS_FILE in files else None
+        segmented_vocab = vocab.with_segmenter(load_segmenter(units, files))
+        return cls(segmented_vocab, bool(config["tokenised"]), format, language, letters)
 
 
 class RejectedUnit(NamedTuple):

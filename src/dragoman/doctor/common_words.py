@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.data.language_id import LANGUAGE_NAMES
+from dragoman.data.languages import LANGUAGE_NAMES
 
 _COMMON_WORDS = """
 bg и на да се за не от че по като във това

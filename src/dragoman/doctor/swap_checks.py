@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.language_id import LANGUAGE_NAMES, LetterModel, LetterText
+from dragoman.data.language_id import LetterModel, LetterText
+from dragoman.data.languages import LANGUAGE_NAMES
 from dragoman.doctor.alignment_checks import best_path
 from dragoman.doctor.common_words import COMMON_WORDS, language_of_name
 from dragoman.doctor.documents import Document

@@ -190,7 +190,7 @@ def score_task(
     chosen = DEFAULT_METRICS[kind] if metrics is None else check_metric_names(metrics, METRIC_NAMES)
     entries = group_entries(hypotheses, references, None if kind == TargetKind.SENTENCES else sources)
     names = dict.fromkeys([*chosen, *DEFAULT_METRICS[TargetKind.SENTENCES]])
-    by_name = _metrics(kind, tokenised)
+    by_name = _metrics(kind, tokenised, None if target is None else target.language)
     return TaskScores(
         kind,
         tuple(_statistics(by_name[name], entries, hypotheses, references) for name in names),
@@ -199,11 +199,11 @@ def score_task(
     )
 
 
-def _metrics(kind: TargetKind, tokenised: bool) -> dict[str, Bleu | Chrf | ErrorRate]:
+def _metrics(kind: TargetKind, tokenised: bool, language: str | None) -> dict[str, Bleu | Chrf | ErrorRate]:
     """Return all metrics by name. A sentence has many words; otherwise an entry is a word."""
     word_errors = WORD_ERROR_RATE if kind == TargetKind.SENTENCES else ENTRY_ERROR_RATE
     rates = (ACCURACY, word_errors, PHONE_ERROR_RATE, CHARACTER_ERROR_RATE)
-    return {metric.name: metric for metric in (*rates, Bleu(tokenised), Chrf())}
+    return {metric.name: metric for metric in (*rates, Bleu(tokenised, language=language), Chrf())}
 
 
 def _statistics(

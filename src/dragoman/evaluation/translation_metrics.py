@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -85,18 +86,19 @@ class Bleu:
     tokenised: bool  # take words as they are (`tok:none`) instead of sacreBLEU's default tokenisation (13a)
     sentence_level: bool = False  # leave out the orders for which a sentence is too short
     name: str = "BLEU"
+    language: str | None = None  # of the text; sacreBLEU has tokenisations for Chinese, Japanese and Korean
     lower_is_better: ClassVar[bool] = False
     is_percentage: ClassVar[bool] = False
 
     @property
     def signature(self) -> str:
         """Settings and version of sacreBLEU: scores with the same signature are comparable."""
-        return _signature(_sacrebleu_bleu(self.tokenised, self.sentence_level))
+        return _signature(_sacrebleu_bleu(self.tokenised, self.sentence_level, self.language))
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> MetricStatistics:
         """Count what the metric needs in each sentence."""
         check_line_counts(hypotheses, references)
-        metric = _sacrebleu_bleu(self.tokenised, sentence_level=True)
+        metric = _sacrebleu_bleu(self.tokenised, sentence_level=True, language=self.language)
         scores = [metric.sentence_score(line, [ref]) for line, ref in zip(hypotheses, references, strict=True)]
         counts = [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores]
         return MetricStatistics(self, np.array(counts, np.int64))  # (sentences, 2 + 2 * BLEU_ORDER)
@@ -120,11 +122,24 @@ class Bleu:
         )
 
 
-def _sacrebleu_bleu(tokenised: bool, sentence_level: bool = False) -> BLEU:
+def _sacrebleu_bleu(tokenised: bool, sentence_level: bool = False, language: str | None = None) -> BLEU:
     from sacrebleu import BLEU
 
-    tokenize = "none" if tokenised else BLEU.TOKENIZER_DEFAULT
+    tokenize = "none" if tokenised else bleu_tokenizer(language)
     return BLEU(tokenize=tokenize, force=True, effective_order=sentence_level)  # force: no warning of tokenised text
+
+
+def bleu_tokenizer(language: str | None) -> str:
+    """Return the name of sacreBLEU's tokenisation for a language. Without MeCab, Japanese and Korean by characters.
+
+    >>> bleu_tokenizer("de"), bleu_tokenizer("zh")
+    ('13a', 'zh')
+    """
+    modules = {"ja": ("MeCab", "ja-mecab"), "ko": ("mecab_ko", "ko-mecab")}
+    if language in modules:
+        module, name = modules[language]
+        return name if find_spec(module) else "char"
+    return "zh" if language == "zh" else "13a"
 
 
 def _signature(metric: BLEU | CHRF) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.formats import read_lines
-from dragoman.data.language_id import LANGUAGE_NAMES
+from dragoman.data.languages import LANGUAGE_NAMES
 from dragoman.data.pair_files import Languages, read_pair_file, read_pairs
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.io.storage import write_text
@@ -123,7 +123,7 @@ def language_code_of_file(file: str) -> str | None:
 
 
 def language_of_file(file: str) -> str | None:
-    """Return the language whose code is the extension of a file.
+    """Return the language whose code the name of a file ends with.
 
     >>> language_of_file("train.de.gz"), language_of_file("book.txt")
     ('German', None)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from dragoman.data.languages import describe_language, saved_languages
 from dragoman.io.storage import (
     ALIGNER_KIND,
     CARD_FILE,
@@ -75,10 +76,15 @@ def render_card(config: Mapping[str, object], sizes: Mapping[str, int], scores: 
     in_python = f'In Python: `{load}("DIR")`. ' if load else ""
     is_scorer = kind not in NON_SCORER_TITLES
     rows = [(text, metric, f"{value:,.2f}", f"`{name}`" if name else "") for text, metric, value, name in scores]
+    languages = saved_languages(config)
+    codes = "".join(f"- {code}\n" for code in languages if code is not None)
+    codes = f"language:\n{codes}" if codes else ""
+    names = [describe_language(code) for code in languages]
+    direction = f" from {names[0]} to {names[1]}" if all(names) else ""
     parts = [
-        f"---\nlibrary_name: dragoman\ntags:\n- dragoman\n- {kind}\n---",
+        f"---\n{codes}library_name: dragoman\ntags:\n- dragoman\n- {kind}\n---",
         CARD_MARKER,
-        f"# {TITLES.get(kind) or NON_SCORER_TITLES.get(kind, kind)}",
+        f"# {TITLES.get(kind) or NON_SCORER_TITLES.get(kind, kind)}{direction}",
         f"Trained with dragoman. {_file_list(kind, sizes)}",
         "## Data",
         _data_table(config.get("data")) or "The training data was not recorded.",

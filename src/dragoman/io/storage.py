@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from dragoman.core.defaults import SENTENCEPIECE_FILE
+from dragoman.core.defaults import LETTERS_FILE, SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError, DragomanError
 
 CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE = "config.yaml", "vocab.tsv", "model.safetensors"  # in each model directory
@@ -46,8 +46,10 @@ class DirectoryKind(NamedTuple):
 
 
 ALIGNER_FILES = {CONFIG_FILE, VOCAB_FILE, SOURCE_VOCAB_FILE, ARRAYS_FILE, LEXICON_FILE, CARD_FILE}
-SEGMENTER_FILES = {prefix + SENTENCEPIECE_FILE for prefix in (SOURCE_PREFIX, TARGET_PREFIX, "")}
-MODEL_FILES = {*ALIGNER_FILES, *SEGMENTER_FILES, CHECKPOINT_FILE, METRICS_FILE, PACE_FILE, EXAMPLES_FILE}
+TOKENIZER_FILES = {
+    prefix + name for prefix in (SOURCE_PREFIX, TARGET_PREFIX, "") for name in (SENTENCEPIECE_FILE, LETTERS_FILE)
+}
+MODEL_FILES = {*ALIGNER_FILES, *TOKENIZER_FILES, CHECKPOINT_FILE, METRICS_FILE, PACE_FILE, EXAMPLES_FILE}
 MODEL_DIRECTORY = DirectoryKind("a model", CONFIG_FILE, frozenset(MODEL_FILES))
 ALIGNER_DIRECTORY = DirectoryKind("an aligner", CONFIG_FILE, frozenset(ALIGNER_FILES))
 

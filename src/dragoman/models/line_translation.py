@@ -13,6 +13,8 @@ from dragoman.core.defaults import DEFAULT_BEAM_SIZE, MAX_TOKENS
 from dragoman.core.errors import error_at_line
 from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.formats import NumberedLine
+from dragoman.data.languages import describe_language
+from dragoman.data.letter_profiles import looks_foreign
 from dragoman.data.segmenters import token_name
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import parse_tree
@@ -23,6 +25,9 @@ from dragoman.models.translation import EMPTY_TRANSLATION, SearchKwargs
 
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
+
+
+MAX_FOREIGN_SHARE = 0.2  # of the lines; quotations and lists of names are below it
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def translate_all(
 ) -> None:
     """Translate batches of lines and write the results. Messages for the user go to `info`."""
     pipeline, unknown_lines = translator.pipeline, 0
-    tokenizer = pipeline.model.source
+    tokenizer, language_check = pipeline.model.source, LanguageCheck(pipeline.model.source, pipeline.model.target)
     unit = f"{token_name(tokenizer.segmenter)}s"
     for lines in batches:
         sentences = pipeline.split_texts([line.text for line in lines], translator.max_tokens)
@@ -121,14 +126,49 @@ def translate_all(
                     info(f"line {line.number}: {problem}; {reason}")
             if any(part.segmented.is_split for part in parts):
                 info(f"line {line.number}: more than {translator.max_tokens} tokens, so it is split")
+        if message := language_check.add(lines):
+            info(message)
         translated = translator.translate(lines, sentences)
         if explain_unknowns:
             for message in _replacements(translated):
                 info(message)
         for writer in writers:
             writer.write(translated)
+    if message := language_check.summary():
+        info(message)
     if unknown_lines > 1:
         info(f"{unknown_lines:,} lines consist mostly of {unit} that do not occur in the training text")
+
+
+class LanguageCheck:
+    """Notices input in another language than the source, by the letter profiles of the training texts."""
+
+    def __init__(self, source: Tokenizer, target: Tokenizer):
+        self.source, self.target = source, target
+        self.judged = self.foreign = 0
+        self.is_reported = False
+
+    def add(self, lines: Sequence[NumberedLine]) -> str | None:
+        """Judge lines. Returns a message when many lines have turned out to be in another language, only once."""
+        if self.source.letters is None or self.source.format == TREE:
+            return None
+        first = None
+        for line in lines:
+            is_foreign = looks_foreign(line.text, self.source.letters, self.target.letters)
+            self.judged += is_foreign is not None
+            self.foreign += is_foreign is True
+            first = first or (line.number if is_foreign else None)
+        if self.is_reported or first is None or self.foreign <= MAX_FOREIGN_SHARE * self.judged:
+            return None
+        self.is_reported = True
+        language = describe_language(self.source.language) or "the language of the training text"
+        return f"line {first}: this does not look like {language}, which the model translates from"
+
+    def summary(self) -> str | None:
+        """Return a message about all lines, if several are in another language."""
+        if not self.is_reported or self.foreign < 2:
+            return None
+        return f"{self.foreign:,} of {self.judged:,} lines with enough letters are not in the language of the training text"
 
 
 def _replacements(lines: Iterable[TranslatedLine]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import yaml
 
 from dragoman.core.defaults import SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError
+from dragoman.data.languages import saved_languages
 from dragoman.data.segmenters import Segmenter, load_segmenter
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import Vocab
@@ -93,6 +94,11 @@ def read_target_units(path: str | Path) -> str:
     target = config.get("target")
     units = target.get("units") if isinstance(target, dict) else config.get("units")
     return units if isinstance(units, str) else "word"
+
+
+def read_languages(path: str | Path) -> tuple[str | None, str | None]:
+    """Return the recorded languages of the translator in a directory without loading it."""
+    return saved_languages(_read_config(Path(path)))
 
 
 def load_language_model(path: str | Path) -> LanguageModel:

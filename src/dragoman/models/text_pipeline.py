@@ -134,7 +134,7 @@ class TextPipeline:
             *lines, last = text.split("\n")
             return [*((line, "\n", line, False) for line in lines), (last, "", last, False)]
         if not self.keep_tokenised:
-            sentences = split_sentences(text) if self.split_sentences else [(text, "")]
+            sentences = split_sentences(text, self.model.source.language) if self.split_sentences else [(text, "")]
             return [(sentence, gap, self.tokenize(sentence), True) for sentence, gap in sentences]
         tokenizer = self.source_tokenizer
         if tokenizer is None or self.model.source.segmenter.kind == "char":
@@ -149,7 +149,7 @@ class TextPipeline:
         if not self.split_sentences or not line.strip():
             return [(line, "")]
         if tokenizer is None:
-            sentences = split_sentences(line.strip())
+            sentences = split_sentences(line.strip(), self.model.source.language)
         else:
             sentences = split_tokenised_sentences(line, lowercase=tokenizer.lowercase)
         return sentences if len(sentences) > 1 else [(line, "")]  # as it is, if there is one

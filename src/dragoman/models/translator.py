@@ -21,6 +21,7 @@ from dragoman.core.types import Arrays
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
+from dragoman.data.languages import saved_languages
 from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
@@ -419,7 +420,9 @@ class Translator(NeuralModel, BaseTranslator):
     # -- saving and loading --------------------------------------------------------------------------------------------
 
     def config(self) -> Config:
-        return {**super().config(), "source": self.source.config(), "target": self.target.config()}
+        languages = {"source": self.source.language, "target": self.target.language}
+        known: Config = {"languages": languages} if any(languages.values()) else {}
+        return {**super().config(), **known, "source": self.source.config(), "target": self.target.config()}
 
     def sizes(self) -> dict[str, int]:
         return {"source words": self.source_vocab.num_known, **super().sizes()}
@@ -431,9 +434,7 @@ class Translator(NeuralModel, BaseTranslator):
     def files(self) -> Mapping[str, bytes]:
         tokenizers = {SOURCE_PREFIX: self.source, TARGET_PREFIX: self.target}
         files = {
-            prefix + name: data
-            for prefix, tokenizer in tokenizers.items()
-            for name, data in tokenizer.segmenter.files().items()
+            prefix + name: data for prefix, tokenizer in tokenizers.items() for name, data in tokenizer.files().items()
         }
         files[SOURCE_VOCAB_FILE] = self.source_vocab.to_text().encode()
         if self.lexicon is not None:
@@ -444,8 +445,10 @@ class Translator(NeuralModel, BaseTranslator):
     def from_saved(cls, saved: SavedModel) -> Self:
         settings = saved_settings(saved, TranslatorConfig)
         source_vocab = Vocab.read(saved.path / SOURCE_VOCAB_FILE)
-        source = Tokenizer.from_saved(saved.config["source"], source_vocab, _files(saved.path, SOURCE_PREFIX))
-        target = Tokenizer.from_saved(saved.config["target"], saved.vocab, _files(saved.path, TARGET_PREFIX))
+        languages = saved_languages(saved.config)
+        source_files, target_files = (_files(saved.path, prefix) for prefix in (SOURCE_PREFIX, TARGET_PREFIX))
+        source = Tokenizer.from_saved(saved.config["source"], source_vocab, source_files, languages[0])
+        target = Tokenizer.from_saved(saved.config["target"], saved.vocab, target_files, languages[1])
         _check_source_format(settings, source)
         prior = LengthPrior.from_arrays(
             {

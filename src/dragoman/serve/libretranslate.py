@@ -24,7 +24,7 @@ from pydantic import BaseModel, Field, ValidationError
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE
 from dragoman.data.html_documents import parse_html
 from dragoman.data.inline_markup import plain_text
-from dragoman.data.language_id import LANGUAGE_NAMES
+from dragoman.data.languages import LANGUAGE_NAMES
 from dragoman.models.document_translation import SegmentTranslation
 from dragoman.models.text_pipeline import TranslationOptions, join_sentences
 from dragoman.serve.errors import ERROR_RESPONSES, UNAVAILABLE, ApiError

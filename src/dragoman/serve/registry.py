@@ -17,7 +17,7 @@ from typing import NamedTuple
 import yaml
 
 from dragoman.core.errors import DataError, DragomanError, shorten
-from dragoman.data.language_id import LANGUAGE_NAMES
+from dragoman.data.languages import LANGUAGE_NAMES
 from dragoman.experiments.pipeline import SETTINGS_FILE
 from dragoman.experiments.trainer import SECONDS_FILE
 from dragoman.io.model_card import choose_examples, read_examples
@@ -33,7 +33,7 @@ from dragoman.io.storage import (
 )
 from dragoman.lab.corpus_files import MANIFEST_FILE
 from dragoman.models.language_model import LanguageModel
-from dragoman.models.loading import MODEL_CLASSES, load, read_model_kind, read_target_units
+from dragoman.models.loading import MODEL_CLASSES, load, read_languages, read_model_kind, read_target_units
 from dragoman.models.translation import BaseTranslator
 from dragoman.serve.errors import NOT_FOUND, ApiError
 from dragoman.serve.schemas import ModelInfo
@@ -223,7 +223,8 @@ class ModelRegistry:
             if len(paths) == 1 and paths[0].is_dir():
                 runs.append(RunDirectory(name, paths[0]))
                 inside = runs[-1].entries()
-            entries += inside or [_create_entry(name, paths)]
+            is_named = name != _directory_name(paths)
+            entries += inside or [_create_entry(name, paths, is_named=is_named)]
         return cls(entries, runs)
 
     def refresh(self) -> None:
@@ -287,10 +288,17 @@ def _parse_argument(argument: str) -> tuple[str, list[Path]]:
     paths = [Path(directories)]
     if not paths[0].exists():
         paths = [Path(part) for part in directories.split(ENSEMBLE_SEPARATOR)]
-    return name or ENSEMBLE_SEPARATOR.join(path.resolve().name for path in paths), paths
+    return name or _directory_name(paths), paths
 
 
-def _create_entry(name: str, paths: Sequence[Path], run_languages: LanguagePair | None = None) -> ModelEntry:
+def _directory_name(paths: Sequence[Path]) -> str:
+    return ENSEMBLE_SEPARATOR.join(path.resolve().name for path in paths)
+
+
+def _create_entry(
+    name: str, paths: Sequence[Path], run_languages: LanguagePair | None = None, *, is_named: bool = False
+) -> ModelEntry:
+    """Create the entry of a model. Languages in a name that was given override those that the model has recorded."""
     kinds = {read_model_kind(path) for path in paths}
     if ALIGNER_KIND in kinds:
         raise DataError(f"{paths[0]}: is an aligner, not a model; use it with --lexicon")
@@ -300,7 +308,12 @@ def _create_entry(name: str, paths: Sequence[Path], run_languages: LanguagePair 
     [kind] = kinds
     if kind not in MODEL_CLASSES:
         raise DataError(f"{paths[0]}: unknown kind of model {kind!r}; known kinds: {', '.join(MODEL_CLASSES)}")
-    languages = languages_from_name(name) or run_languages if kind == TRANSLATOR else None
+    if kind != TRANSLATOR:
+        return ModelEntry(name, tuple(paths), kind, None)
+    languages = languages_from_name(name) or run_languages
     if languages is not None and paths[0].name == BACKWARD:
         languages = LanguagePair(languages.target, languages.source)
+    source, target = read_languages(paths[0])
+    if source is not None and target is not None and not (is_named and languages):
+        languages = LanguagePair(source, target)
     return ModelEntry(name, tuple(paths), kind, languages)

@@ -1,0 +1,197 @@
+"""Languages of texts and models: names of files, letter profiles, sentence boundaries by language, recorded languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from command import is_one_line
+from dragoman.core.errors import DataError
+from dragoman.data.languages import LANGUAGE_NAMES, TWO_LETTER_CODES, language_from_path, languages_from_paths
+from dragoman.data.letter_profiles import LetterProfile, letters_of, looks_foreign
+from dragoman.data.sentences import split_sentences
+from dragoman.evaluation.translation_metrics import Bleu, bleu_tokenizer
+from dragoman.lab.corpus_files import detokenized
+from dragoman.lab.lab import german_english_lab
+from dragoman.serve.registry import LanguagePair, ModelRegistry
+
+
+@pytest.fixture(scope="module")
+def texts() -> tuple[list[str], list[str]]:
+    pairs = list(german_english_lab().pairs(400, seed=3))
+    return [detokenized(pair.german) for pair in pairs], [detokenized(pair.english) for pair in pairs]
+
+
+@pytest.fixture(scope="module")
+def model(texts: tuple[list[str], list[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator that has recorded its languages by the names of the files."""
+    from dragoman.cli.main import main
+
+    directory = tmp_path_factory.mktemp("languages")
+    for name, lines in zip(("train.de", "train.en"), texts, strict=True):
+        (directory / name).write_text("".join(f"{line}\n" for line in lines))
+    sizes = ["--embedding", "8", "--hidden", "8", "--max-updates", "2", "--units", "char"]
+    files = ["--src", str(directory / "train.de"), "--tgt", str(directory / "train.en")]
+    assert main(["train", "translator", *files, *sizes, "-o", str(directory / "model")]) == 0
+    return directory / "model"
+
+
+def test_every_language_has_codes_of_three_letters() -> None:
+    assert set(TWO_LETTER_CODES.values()) == set(LANGUAGE_NAMES)
+    assert {TWO_LETTER_CODES[code] for code in ("deu", "ger", "zho", "chi", "fra", "fre")} == {"de", "zh", "fr"}
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["train.de", "train.en"], ["de", "en"]),
+        (["europarl-v7.de-en.de", "europarl-v7.de-en.en"], ["de", "en"]),
+        (["de.txt", "en.txt"], ["de", "en"]),
+        (["news.deu.gz", "news.eng.gz"], ["de", "en"]),
+        (["train_ja.txt", "train_en.txt"], ["ja", "en"]),
+        (["this_is.txt", "that_is.txt"], [None, None]),
+        (["train.src", "train.tgt"], [None, None]),
+        (["train.de", "references.txt"], ["de", None]),
+        (["pairs.tsv", "pairs.tsv"], [None, None]),
+        (["-", "train.en"], [None, "en"]),
+    ],
+)
+def test_languages_by_names_of_files(paths: list[str], expected: list[str | None]) -> None:
+    assert languages_from_paths(paths) == expected
+
+
+def test_only_names_of_files_count() -> None:
+    assert language_from_path("corpora/de/train.txt") is None
+
+
+# -- recorded languages ------------------------------------------------------------------------------------------------
+
+
+def test_languages_are_recorded_and_used(model: Path, texts: tuple[list[str], list[str]], good: Any) -> None:
+    assert yaml.safe_load((model / "config.yaml").read_text())["languages"] == {"source": "de", "target": "en"}
+    loaded = dragoman.load(model)
+    assert isinstance(loaded, dragoman.Translator)
+    assert (loaded.source.language, loaded.target.language) == ("de", "en")
+    card = (model / "README.md").read_text()
+    assert "# A translator from German to English" in card and "language:\n- de\n- en\n" in card
+    [entry] = ModelRegistry.from_arguments([str(model)])
+    assert entry.languages == LanguagePair("de", "en")
+    [entry] = ModelRegistry.from_arguments([f"fr-it={model}"])
+    assert entry.languages == LanguagePair("fr", "it"), "a given name overrides them"
+    [entry] = ModelRegistry.from_arguments([f"best={model}"])
+    assert entry.languages == LanguagePair("de", "en")
+
+
+def test_models_without_languages_load(model: Path, tmp_path: Path) -> None:
+    """As written by earlier versions."""
+    import shutil
+
+    shutil.copytree(model, tmp_path / "old")
+    config = yaml.safe_load((tmp_path / "old" / "config.yaml").read_text())
+    del config["languages"]
+    (tmp_path / "old" / "config.yaml").write_text(yaml.safe_dump(config))
+    for file in (tmp_path / "old").glob("*letters.tsv"):
+        file.unlink()
+    loaded = dragoman.load(tmp_path / "old")
+    assert isinstance(loaded, dragoman.Translator)
+    assert loaded.source.language is None and loaded.source.letters is None
+
+
+def test_unknown_language_codes_raise(run: Any, model: Path, tmp_path: Path) -> None:
+    files = ("--src", model.parent / "train.de", "--tgt", model.parent / "train.en")
+    outcome = run("train", "translator", *files, "--src-lang", "klingon", "-o", tmp_path / "no")
+    assert outcome.code == 2 and is_one_line(outcome.err) and "--src-lang klingon: not a language code" in outcome.err
+
+
+def test_bleu_tokenises_by_language() -> None:
+    assert "tok:zh" in Bleu(tokenised=False, language="zh").signature
+    assert f"tok:{bleu_tokenizer('ja')}" in Bleu(tokenised=False, language="ja").signature
+    assert bleu_tokenizer("ja") in ("char", "ja-mecab")
+    assert "tok:13a" in Bleu(tokenised=False, language="de").signature
+    assert "tok:none" in Bleu(tokenised=True, language="zh").signature
+
+
+# -- letter profiles ---------------------------------------------------------------------------------------------------
+
+
+def test_profiles_tell_languages_apart(texts: tuple[list[str], list[str]]) -> None:
+    german, english = (LetterProfile.train(lines[:300]) for lines in texts)
+    assert german is not None and english is not None
+    judged = [[looks_foreign(line, german, english) for line in lines[300:]] for lines in texts]
+    own, other = ([answer for answer in answers if answer is not None] for answers in judged)
+    assert sum(own) <= 0.02 * len(own) and sum(other) >= 0.98 * len(other)
+    assert looks_foreign("彼は家に帰って本を読みましたがとても眠かったです", german, english)
+
+
+@pytest.mark.parametrize("line", ["", "Ok", "Nawaz Sharif", "1234 5678 9012 3456 7890", "...", "NATO 2021"])
+def test_short_lines_are_not_judged(texts: tuple[list[str], list[str]], line: str) -> None:
+    profile = LetterProfile.train(texts[0])
+    assert profile is not None and looks_foreign(line, profile, None) is None
+
+
+def test_small_texts_have_no_profile() -> None:
+    assert LetterProfile.train(["ein hund bellt ."] * 10) is None
+
+
+def test_profiles_are_saved_exactly(texts: tuple[list[str], list[str]]) -> None:
+    profile = LetterProfile.train(texts[0])
+    assert profile is not None and LetterProfile.from_text(profile.to_text()) == profile
+    assert len(profile.to_text()) < 40_000
+    for damaged in ("", "x", "\t0\t-1\n", "\t5\t-1\nab\n", "\t5\tx\n"):
+        with pytest.raises(DataError, match="damaged"):
+            LetterProfile.from_text(damaged)
+
+
+def test_probability_of_a_letter_by_hand() -> None:
+    """The longest n-gram that is known counts, with a factor of 0.4 for each shorter one."""
+    import math
+
+    profile = LetterProfile({"": 10, "a": 4, "b": 2, "ab": 2, " ": 3, "aba": 1}, -9.0)
+    assert letters_of("Ab a!") == " ab a "
+    expected = [math.log(0.4 * 4 / 10), math.log(0.4 * 2 / 4), math.log(1 / 2)]  # a after space, b after a, a after ab
+    assert profile.mean_log_prob(" aba") == pytest.approx(sum(expected) / 3)
+
+
+def test_translate_warns_of_another_language(good: Any, model: Path, texts: tuple[list[str], list[str]]) -> None:
+    german, english = ("".join(f"{line}\n" for line in lines[:20]) for lines in texts)
+    assert "does not look like" not in good("translate", model, "--beam-size", 1, stdin=german).err
+    message, *_, last = good("translate", model, "--beam-size", 1, stdin=english).err.splitlines()
+    assert message.endswith("this does not look like German, which the model translates from")
+    assert "lines with enough letters are not in the language of the training text" in last
+    mixed = german + english.splitlines()[0] + "\n"
+    assert "does not look like" not in good("translate", model, "--beam-size", 1, stdin=mixed).err
+
+
+# -- sentences ---------------------------------------------------------------------------------------------------------
+
+
+@given(st.text(alphabet="aB .!?\n\"'(1。」と…\u2028\u00a0é।", max_size=40), st.sampled_from(["de", "ja", "hi", None]))
+def test_sentences_of_any_language_join_to_the_text(text: str, language: str | None) -> None:
+    assert "".join(sentence + gap for sentence, gap in split_sentences(text, language)) == text
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences"),
+    [
+        ("de", ["Am 24. Dezember kommt z. B. Dr. Klein.", "„Halt!“, rief er.", "Warum?"]),
+        ("en", ["Mr. Smith left at 5 p.m. today.", "“Stop!” he said.", "J. R. Smith wrote it."]),
+        ("ru", ["Он родился в 1990 г. в Москве.", "Почему?"]),
+        ("hi", ["वह घर गया।", "आप कैसे हैं?"]),
+        ("ar", ["كيف حالك؟", "هذا رائع!"]),
+        (None, ["wo ist das bad?", "ich brauche ein zimmer.", "gut."]),
+        (None, ["1. Das ist gut.", "2. Das auch."]),
+    ],
+)
+def test_sentences_of_languages(language: str | None, sentences: list[str]) -> None:
+    assert [sentence for sentence, _ in split_sentences(" ".join(sentences), language)] == sentences
+
+
+def test_sentences_without_spaces() -> None:
+    sentences = ["彼は帰った。", "「本当ですか？」と彼は言った。", "なぜ？"]
+    assert [sentence for sentence, _ in split_sentences("".join(sentences), "ja")] == sentences
