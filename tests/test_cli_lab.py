@@ -135,7 +135,7 @@ def test_corpus_is_replaced_only_with_force_and_other_files_are_preserved(run, g
 def test_training_reports_the_floor_of_its_dev_text(good, corpus, tmp_path):
     train = ("train", "ngram", "--text", corpus / "train.en", "--order", 2, "--smoothing", "witten-bell")
     messages = good(*train, "--dev-text", corpus / "dev.en", "-o", tmp_path / "model").err
-    perplexity, floor = map(float, re.search(r"perplexity ([\d.]+) \(floor ([\d.]+) ± ", messages).groups())
+    perplexity, floor = map(float, re.search(r"perplexity ([\d.]+) per word \(floor ([\d.]+) ± ", messages).groups())
     assert floor < perplexity
     other = tmp_path / "dev.txt"
     other.write_bytes((corpus / "dev.en").read_bytes())

@@ -113,10 +113,12 @@ def test_text_is_segmented_like_the_target() -> None:
     )
     model = Translator.create(corpus, source, target, embedding=4, hidden=4)
     given = model.condition_on("ab cd")
-    assert [word.word for word in given.score_words("xy z")[0]] == ["x", "y", "▁", "z", "</s>"]
+    tokens = given.score_corpus_tokens(Corpus.from_sentences(["xy z", "xy"], given.vocab))
+    assert [word.word for word in tokens[0]] == ["x", "y", "▁", "z", "</s>"]
+    assert [word.word for word in given.score_words("xy z")[0]] == ["xy", "z", "</s>"]
     assert given.score("xy z")[0] == pytest.approx(model.likelihood(["ab cd"], ["xy z"]).log_likelihood)
     after = dict(given.next_words("x", k=None))
-    assert after["y"] == pytest.approx(math.exp(given.score_words("xy")[0][1].log_prob))
+    assert after["y"] == pytest.approx(math.exp(tokens[1][1].log_prob))
     assert all(line.startswith("xy") and set(line) <= set("xyz ") for line in given.sample(5, prefix="xy"))
 
 

@@ -123,14 +123,14 @@ def test_number_of_connections_is_limited(model_path: Path) -> None:
 def block_next_words(service: Service, release: threading.Event, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Make predictions wait; return a list of the prefixes whose prediction has started."""
     model, started = service.registry.get("words").load_language_model(), list[object]()
-    next_words = model.next_words
+    continuations = model.continuations
 
     def wait_and_predict(self: LanguageModel, prefix: str, k: int) -> object:
         started.append(prefix)
         release.wait(60)
-        return next_words(prefix, k)
+        return continuations(prefix, k)
 
-    monkeypatch.setattr(type(model), "next_words", wait_and_predict)
+    monkeypatch.setattr(type(model), "continuations", wait_and_predict)
     return started
 
 

@@ -245,6 +245,7 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
         [_ngram(text, order=2, smoothing="maximum-likelihood"), _ngram(text, order=1)]
     ),
 }
+MODELS_OF_PIECES = {name for name in MODELS if "subwords" in name or name.startswith("characters")}
 
 
 # -- translators -------------------------------------------------------------------------------------------------------

@@ -37,9 +37,9 @@ class Pace:
     def fraction_at(self, update: int) -> float:
         """Return the fraction of training that is done before an update.
 
-        >>> pace = Pace(update=100, fraction=0.2, end=500)
+        >>> pace = Pace(update=100, fraction=0.5, end=500)
         >>> pace.fraction_at(100), pace.fraction_at(300), pace.fraction_at(500)
-        (0.2, 0.6, 1.0)
+        (0.5, 0.75, 1.0)
         """
         if self.end is None:
             return self.fraction
