@@ -156,3 +156,8 @@ def test_an_ensemble_can_be_blocked() -> None:
     line = read_by(members[0], "the dog sees a cat .")
     [one], [two] = members[0].translate(line), Ensemble(members).translate(line)
     assert one.text == two.text
+
+
+def test_unknown_words_may_follow_each_other() -> None:
+    """Each `<unk>` stands for another word, as in a list of names."""
+    assert count_letters(["<unk>", "the"], are_words=True).tolist() == [0, 4]

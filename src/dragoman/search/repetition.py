@@ -17,6 +17,7 @@ from torch import Tensor
 from dragoman.core.scorer import AttentionScorer, Carry, Scorer, State, candidate_log_probs, scatter_to_vocabulary
 from dragoman.data.batches import Batch
 from dragoman.data.segmenters import SPACE_MARK
+from dragoman.data.vocabulary import SPECIALS
 
 MAX_COPIES = 2  # of a segment in a row, if the source does not repeat anything
 MIN_LETTERS = 6  # in all copies: fewer are not a loop
@@ -121,7 +122,7 @@ def count_letters(tokens: Sequence[str], *, are_words: bool) -> Tensor:
     """
     counts = []
     for token in tokens:
-        letters = sum(map(str.isalpha, token))
+        letters = 0 if token in SPECIALS else sum(map(str.isalpha, token))  # `<unk>` stands for different words
         counts.append(letters + (are_words or SPACE_MARK in token) if letters else 0)
     return torch.tensor(counts)
 
