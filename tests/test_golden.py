@@ -460,17 +460,22 @@ def translations(name: str) -> dict[str, Any]:
 
     results: dict[str, Any] = {
         "greedy": [
-            with_attention(hypothesis) for hypothesis in model.translate(lines, beam_size=1, allow_repetition=True)
+            with_attention(hypothesis)
+            for hypothesis in model.translate(lines, beam_size=1, allow_repetition=True, verbatim=True)
         ],
         "3-best": [
-            [as_dict(hypothesis) for hypothesis in best] for best in model.n_best(lines, 3, 5, allow_repetition=True)
+            [as_dict(hypothesis) for hypothesis in best]
+            for best in model.n_best(lines, 3, 5, allow_repetition=True, verbatim=True)
         ],
         "samples": [
-            [as_dict(hypothesis) for hypothesis in samples] for samples in model.sample(lines, 3, seed=5, max_words=12)
+            [as_dict(hypothesis) for hypothesis in samples]
+            for samples in model.sample(lines, 3, seed=5, max_words=12, verbatim=True)
         ],
         "samples, narrowed": [
             [as_dict(hypothesis) for hypothesis in samples]
-            for samples in model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12)
+            for samples in model.sample(
+                lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12, verbatim=True
+            )
         ],
         "forced": [as_dict(hypothesis) for hypothesis in model.without_shortlist.force_decode(lines, TEST_ENGLISH)],
         "next words": [list(word) for word in model.condition_on(lines[0]).next_words("", k=4)],
@@ -478,27 +483,30 @@ def translations(name: str) -> dict[str, Any]:
     if name not in FULLY_SEARCHED:
         return results
     results["beam 5"] = [
-        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=5, allow_repetition=True)
+        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=5, allow_repetition=True, verbatim=True)
     ]
     for length in LENGTH_HANDLINGS:
         results[f"length {length}"] = [
             as_dict(hypothesis)
-            for hypothesis in model.translate(lines, beam_size=4, length=length, allow_repetition=True)
+            for hypothesis in model.translate(lines, beam_size=4, length=length, allow_repetition=True, verbatim=True)
         ]
     if results["greedy"][0]["attention"] is not None:
         results["coverage penalty"] = [
             as_dict(hypothesis)
-            for hypothesis in model.translate(lines, beam_size=4, coverage=0.4, allow_repetition=True)
+            for hypothesis in model.translate(lines, beam_size=4, coverage=0.4, allow_repetition=True, verbatim=True)
         ]
     results["in pieces"] = [
-        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=2, max_tokens=4, allow_repetition=True)
+        as_dict(hypothesis)
+        for hypothesis in model.translate(lines, beam_size=2, max_tokens=4, allow_repetition=True, verbatim=True)
     ]
     results["prefix"] = [
         as_dict(hypothesis)
-        for hypothesis in model.translate(lines[:2], beam_size=3, prefix="the bird", allow_repetition=True)
+        for hypothesis in model.translate(
+            lines[:2], beam_size=3, prefix="the bird", allow_repetition=True, verbatim=True
+        )
     ]
     results["diagnosis"] = model.diagnose(
-        lines, TEST_ENGLISH, model.translate(lines, beam_size=2, allow_repetition=True)
+        lines, TEST_ENGLISH, model.translate(lines, beam_size=2, allow_repetition=True, verbatim=True)
     )
     return results
 
