@@ -439,3 +439,10 @@ def test_nothing_is_normalised() -> None:
     for units in EVERY:
         composed, decomposed = (unicodedata.normalize(form, "é Å ﬁ") for form in ("NFC", "NFD"))
         assert units.join(units.segment(composed)) == composed != decomposed == units.join(units.segment(decomposed))
+
+
+def test_words_are_split_where_there_are_more_than_a_limit() -> None:
+    lines = [f"word{letter} again ." for letter in "abcdefgh"] * 300
+    assert train_segmenter("auto", lines).kind == "word"
+    assert train_segmenter("auto", lines, max_subwords=100).kind == "word"
+    assert train_segmenter("auto", lines, max_subwords=9).kind == "subword"

@@ -295,24 +295,29 @@ def parse_spec(spec: str) -> tuple[str, int | None]:
 def train_segmenter(spec: str, *texts: Iterable[str], max_subwords: int | None = None) -> Segmenter:
     """Train a segmenter on one text or, to be shared between them, on several.
 
-    `auto` chooses the kind by the texts (see `choose_segmenter`). `subword` and `unigram` without a number choose the
-    number of subwords by the texts, at most `max_subwords`, but at least two per character: Chinese has thousands of
-    characters.
+    `auto` chooses the kind by the texts (see `choose_segmenter`), but words only if there are at most `max_subwords`.
+    `subword` and `unigram` without a number choose the number of subwords by the texts, at most `max_subwords`, but at
+    least two per character: Chinese has thousands of characters.
     """
     lines = [list(text) for text in texts]
     kind, size = parse_spec(spec)
+    all_lines = [line for text in lines for line in text]
     if kind == "auto":
         kind = choose_segmenter(*lines)
+        if kind == "word" and max_subwords is not None and _count_types(all_lines) > max_subwords:
+            kind = "subword"
     if kind not in ALGORITHMS:
         return WordSegmenter() if kind == "word" else CharSegmenter()
-    all_lines = [line for text in lines for line in text]
     if size is None:
-        types = (
-            None if looks_unsegmented(all_lines) else len({word for line in all_lines for word in split_words(line)})
-        )
+        types = None if looks_unsegmented(all_lines) else _count_types(all_lines)
         recommended = min(recommended_size(len(all_lines), types), max_subwords or MAX_SIZE)
         size = max(recommended, 2 * minimum_size(all_lines))
     return _train_subwords(kind, size, all_lines)
+
+
+def _count_types(lines: Iterable[str]) -> int:
+    """Return the number of distinct words."""
+    return len({word for line in lines for word in split_words(line)})
 
 
 def load_segmenter(spec: str, files: Mapping[str, bytes]) -> Segmenter:

@@ -28,8 +28,8 @@ PREDICTIONS_PER_PARAMETER = 0.4  # a model that is trained on less than this doe
 WARM_UP_UPDATES = 2  # not measured: memory is allocated and kernels are loaded
 MIN_MEASURED_UPDATES = 3
 TRIAL_SHARE, MAX_TRIAL_SECONDS = 0.01, 4.0  # of the time, for measuring one candidate
-TARGET_UPDATES = 8_000  # batches are as large as this many updates allow
-BATCH_SIZES = (300, 1500)  # least and most predictions per batch
+TARGET_UPDATES = 10_000  # batches are as large as this many updates allow
+BATCH_SIZES = (500, 1500)  # least and most predictions per batch
 LEARNING_RATES = ((8_000, 0.006), (20_000, 0.004), (math.inf, 0.002))  # up to this many updates
 AVERAGE = 0.1  # of the updates, at the end: their parameters are averaged
 WARM_UP_SHARE, MAX_WARM_UP = 0.05, 200  # of the updates
@@ -204,8 +204,8 @@ class TrainingPlanner(Generic[SizeT]):
 def batch_size_for(predictions: float) -> int:
     """Return a batch size for training on this many predictions: large, but with enough updates.
 
-    >>> [batch_size_for(predictions) for predictions in (1e5, 4e6, 1e8)]
-    [300, 500, 1500]
+    >>> [batch_size_for(predictions) for predictions in (1e5, 8e6, 1e8)]
+    [500, 800, 1500]
     """
     least, most = BATCH_SIZES
     return int(min(most, max(least, round(predictions / TARGET_UPDATES, -2))))
