@@ -460,22 +460,17 @@ def translations(name: str) -> dict[str, Any]:
 
     results: dict[str, Any] = {
         "greedy": [
-            with_attention(hypothesis)
-            for hypothesis in model.translate(lines, beam_size=1, allow_repetition=True, verbatim=True)
+            with_attention(hypothesis) for hypothesis in model.translate(lines, beam_size=1, allow_repetition=True)
         ],
         "3-best": [
-            [as_dict(hypothesis) for hypothesis in best]
-            for best in model.n_best(lines, 3, 5, allow_repetition=True, verbatim=True)
+            [as_dict(hypothesis) for hypothesis in best] for best in model.n_best(lines, 3, 5, allow_repetition=True)
         ],
         "samples": [
-            [as_dict(hypothesis) for hypothesis in samples]
-            for samples in model.sample(lines, 3, seed=5, max_words=12, verbatim=True)
+            [as_dict(hypothesis) for hypothesis in samples] for samples in model.sample(lines, 3, seed=5, max_words=12)
         ],
         "samples, narrowed": [
             [as_dict(hypothesis) for hypothesis in samples]
-            for samples in model.sample(
-                lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12, verbatim=True
-            )
+            for samples in model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12)
         ],
         "forced": [as_dict(hypothesis) for hypothesis in model.without_shortlist.force_decode(lines, TEST_ENGLISH)],
         "next words": [list(word) for word in model.condition_on(lines[0]).next_words("", k=4)],
@@ -483,30 +478,27 @@ def translations(name: str) -> dict[str, Any]:
     if name not in FULLY_SEARCHED:
         return results
     results["beam 5"] = [
-        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=5, allow_repetition=True, verbatim=True)
+        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=5, allow_repetition=True)
     ]
     for length in LENGTH_HANDLINGS:
         results[f"length {length}"] = [
             as_dict(hypothesis)
-            for hypothesis in model.translate(lines, beam_size=4, length=length, allow_repetition=True, verbatim=True)
+            for hypothesis in model.translate(lines, beam_size=4, length=length, allow_repetition=True)
         ]
     if results["greedy"][0]["attention"] is not None:
         results["coverage penalty"] = [
             as_dict(hypothesis)
-            for hypothesis in model.translate(lines, beam_size=4, coverage=0.4, allow_repetition=True, verbatim=True)
+            for hypothesis in model.translate(lines, beam_size=4, coverage=0.4, allow_repetition=True)
         ]
     results["in pieces"] = [
-        as_dict(hypothesis)
-        for hypothesis in model.translate(lines, beam_size=2, max_tokens=4, allow_repetition=True, verbatim=True)
+        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=2, max_tokens=4, allow_repetition=True)
     ]
     results["prefix"] = [
         as_dict(hypothesis)
-        for hypothesis in model.translate(
-            lines[:2], beam_size=3, prefix="the bird", allow_repetition=True, verbatim=True
-        )
+        for hypothesis in model.translate(lines[:2], beam_size=3, prefix="the bird", allow_repetition=True)
     ]
     results["diagnosis"] = model.diagnose(
-        lines, TEST_ENGLISH, model.translate(lines, beam_size=2, allow_repetition=True, verbatim=True)
+        lines, TEST_ENGLISH, model.translate(lines, beam_size=2, allow_repetition=True)
     )
     return results
 

@@ -169,14 +169,6 @@ class SearchOptions(OptionGroup):
             "repeats something as often.",
         ),
     ] = False
-    verbatim: Annotated[
-        bool,
-        option(
-            "--verbatim",
-            "Read lines exactly as they are. By default, addresses, code, emoji and unknown characters are copied, wrong "
-            "numbers are corrected, and lines in capitals are read as usual text.",
-        ),
-    ] = False
     shortlist: Annotated[
         Path | None,
         option(
@@ -209,7 +201,6 @@ class SearchOptions(OptionGroup):
             "length": self.length,
             "coverage": self.coverage_penalty,
             "allow_repetition": self.allow_repetition,
-            "verbatim": self.verbatim,
             "unknown_replacer": replacer,
         }
 

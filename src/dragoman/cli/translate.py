@@ -111,7 +111,7 @@ def _line_translator(
     from dragoman.models.line_translation import LineSampler, LineTranslator
     from dragoman.models.text_pipeline import TextPipeline
 
-    pipeline = TextPipeline(model, split_sentences=not search.no_split, keep_tokenised=True, verbatim=search.verbatim)
+    pipeline = TextPipeline(model, split_sentences=not search.no_split, keep_tokenised=True)
     if sampling.sample is not None:
         seed, temperature = sampling.seed, sampling.temperature
         seed, temperature = 1 if seed is None else seed, 1.0 if temperature is None else temperature

@@ -11,9 +11,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dragoman.data.copied_items import lower_except_items, split_at_items
 from dragoman.data.scanner import split_words
-from dragoman.data.unspaced import UNSPACED
 
 APOSTROPHES = "'’"
 HYPHEN_TOKEN = "@-@"  # how some tokenisers write a hyphen at which they split a word
@@ -28,6 +26,8 @@ ELISION = re.compile(r"[^\W\d_]+['’]")  # as in l' ami
 SAMPLE_LINES = 5_000  # lines examined by `looks_tokenised` and `looks_unsegmented`
 MIN_MARKS_PER_LINE = 0.05  # a text with fewer punctuation marks has nothing to split
 MAX_MEAN_WORD_LENGTH = 6  # characters: in the scripts below words are shorter, sentences are longer
+# Scripts written without spaces: Thai, Lao, Tibetan, Burmese, Khmer, Japanese kana, Chinese characters.
+UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 CLOSING = "\"'”’»)]}"  # may stand between a punctuation mark and the following space
 MARKS = ",!?،؟۔।"  # always end a word; a full stop may end an abbreviation, so only the last of a line counts
 WIDE_MARKS = re.compile("[。、，！？｡､]")  # not followed by a space, so they may stand inside a word
@@ -55,13 +55,8 @@ class PunctuationTokenizer:
         >>> tokenizer.tokenize("Mr. X, the dog's x-y (The DOG)!")
         "mr. x , the dog 's x - y ( the dog ) !"
         """
-        words = list[str]()
-        for part, is_item in split_at_items(lower_except_items(line) if self.lowercase else line):
-            if is_item and not self._knows(part):
-                words.append(part)  # addresses and code are not split
-            else:
-                words += (self._escape(mark) for word in split_words(part) for mark in self._split_word(word))
-        return " ".join(words)
+        cased = line.lower() if self.lowercase else line
+        return " ".join(self._escape(part) for word in split_words(cased) for part in self._split_word(word))
 
     def detokenize(self, words: str, source_line: str = "", names: Mapping[int, str] | None = None) -> str:
         """Convert words to a printed line, with a capital at the start if `source_line` has one.

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, TypedDict, Unpack
 
 from dragoman.core.defaults import LETTERS_FILE
 from dragoman.core.errors import DataError
 from dragoman.core.types import Json
-from dragoman.data.casing import Truecaser
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.letter_profiles import LetterProfile
@@ -119,11 +117,6 @@ class Tokenizer:
     def word_indices(self, corpus: Corpus) -> list[list[int]]:
         """Return the word index of each token, for each sentence of a corpus encoded by this tokenizer."""
         return [self.segmenter.word_indices(tokens) for tokens in corpus.tokenized_sentences()]
-
-    @cached_property
-    def truecaser(self) -> Truecaser:
-        """Rewrites odd capitals of a text as in the training text."""
-        return Truecaser(self.segmenter, self.vocab)
 
     def config(self) -> dict[str, Json]:
         return {"units": self.segmenter.spec, "tokenised": self.tokenised, "format": self.format}

@@ -182,7 +182,6 @@ def evaluate_translator(
     length: str | LengthHandling = DEFAULT_LENGTH,
     coverage: float = 0.0,
     allow_repetition: bool = False,
-    verbatim: bool = False,
     unknown_replacer: UnknownReplacer | None = None,
     diagnose: bool = False,
     metrics: Sequence[str] | None = None,
@@ -201,7 +200,6 @@ def evaluate_translator(
         length=length,
         coverage=coverage,
         allow_repetition=allow_repetition,
-        verbatim=verbatim,
         unknown_replacer=unknown_replacer,
     )
     seconds = perf_counter() - start

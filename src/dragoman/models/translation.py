@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -20,7 +19,6 @@ from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.evaluation.likelihood import PairLikelihood, TextLengths
 from dragoman.models.base import BaseScorer
-from dragoman.models.copying import CopiedItem, SourceReader, insert_items, repair_numbers, writes_digits
 from dragoman.models.source_lines import SegmentedLine, Tokens, split_tokens
 from dragoman.models.translation_results import (
     EMPTY_TRANSLATION,
@@ -68,7 +66,6 @@ class SearchKwargs(TypedDict, total=False):
     length: str | LengthHandling
     coverage: float
     allow_repetition: bool
-    verbatim: bool
     unknown_replacer: UnknownReplacer | None
 
 
@@ -122,7 +119,6 @@ class BaseTranslator(BaseScorer):
         length: str | LengthHandling = DEFAULT_LENGTH,
         coverage: float = 0.0,
         allow_repetition: bool = False,
-        verbatim: bool = False,
         max_tokens: int = MAX_TOKENS,
         max_words: MaxWords = None,
         prefix: str | Sequence[str] = (),
@@ -138,7 +134,6 @@ class BaseTranslator(BaseScorer):
             length: a length handling of `dragoman.search.length`, or its name.
             coverage: the strength of the coverage penalty.
             allow_repetition: do not block runaway repetition, see `dragoman.search.repetition`.
-            verbatim: read lines exactly as they are, see `segment`.
             max_tokens: lines with more tokens are split, and the best translations of their parts are joined.
             max_words: the maximum length of translations, see `dragoman.search.length.word_limits`.
             prefix: a text or tokens that all translations begin with.
@@ -147,7 +142,7 @@ class BaseTranslator(BaseScorer):
         """
         from dragoman.search.beam import beam_search_corpus
 
-        segmented = self.segment(lines, max_tokens, verbatim=verbatim)
+        segmented = self.segment(lines, max_tokens)
         if unknown_replacer is not None:
             self.check_unknown_replacement()
         source = self._encode_lines([SegmentedLine(line.text, (chunk,)) for line in segmented for chunk in line.chunks])
@@ -173,16 +168,10 @@ class BaseTranslator(BaseScorer):
         )
         translations = []
         for line in segmented:
-            copied = [
-                [self._copy_items(line, items, translation) for translation in best]
-                for items, best in zip(line.items_of_chunks, of_chunks, strict=False)
-            ]
-            best = (
-                [join_translations([best[0] for best in copied])]
-                if line.is_split
-                else (copied or [[EMPTY_TRANSLATION]])[0]
-            )
-            translations.append([self._repair_numbers(line, translation) for translation in best])
+            if line.is_split:
+                translations.append([join_translations([next(of_chunks)[0] for _ in line.chunks])])
+            else:
+                translations.append(next(of_chunks) if line.chunks else [EMPTY_TRANSLATION])
         return translations
 
     def sample(
@@ -193,7 +182,6 @@ class BaseTranslator(BaseScorer):
         *,
         max_words: MaxWords = None,
         allow_repetition: bool = True,
-        verbatim: bool = False,
         **options: Unpack[SamplingKwargs],
     ) -> list[list[Translation]]:
         """Sample n translations of each line from P(E | F). Samples of a blank line are blank.
@@ -205,46 +193,31 @@ class BaseTranslator(BaseScorer):
         """
         from dragoman.search.sampling import sample_translations
 
-        whole_lines = self.segment(lines, sys.maxsize, verbatim=verbatim)
-        source = self._encode_lines([line if line.chunks else line.text for line in whole_lines])
+        whole_lines = [lines] if isinstance(lines, str) else list(lines)
+        source = self._encode_lines(whole_lines)
         scorer = self if allow_repetition else self._block_repetition(self)
         samples = sample_translations(scorer, source.corpus, n, seed, max_words=max_words, **options)
         return [
             [
-                self._copy_items(line, line.items, self._to_translation(hypothesis, tokens))
-                if line.chunks
-                else EMPTY_TRANSLATION
+                self._to_translation(hypothesis, tokens) if _text(line).strip() else EMPTY_TRANSLATION
                 for hypothesis in drawn
             ]
             for line, drawn, tokens in zip(whole_lines, samples, source.tokens, strict=True)
         ]
 
-    def segment(
-        self, lines: str | Iterable[str | SegmentedLine], max_tokens: int = MAX_TOKENS, *, verbatim: bool = False
-    ) -> list[SegmentedLine]:
-        """Return source lines as tokens, in chunks of at most `max_tokens`; see `n_best`. Trees are never split.
-
-        Unless they are read `verbatim`, what should be copied is taken out of the lines, unknown characters are replaced
-        by known ones where possible, and odd capitals are changed. See `dragoman.models.copying`.
-        """
+    def segment(self, lines: str | Iterable[str | SegmentedLine], max_tokens: int = MAX_TOKENS) -> list[SegmentedLine]:
+        """Return source lines as tokens, in chunks of at most `max_tokens`; see `n_best`. Trees are never split."""
         if max_tokens < 1:
             raise DataError(f"max_tokens must be >= 1 (got {max_tokens})")
         lines, segmenter = [lines] if isinstance(lines, str) else list(lines), self.source.segmenter
         texts = [line for line in lines if isinstance(line, str) and line.strip()]
-        segmented: Iterator[SegmentedLine]
-        if self.source.format == TREE:
-            segmented = (SegmentedLine(text, ((),)) for text in texts)
-        elif verbatim:
-            all_tokens = segmenter.segment_all(texts)
-            segmented = (
-                SegmentedLine(text, split_tokens(segmenter, tokens, max_tokens))
-                for text, tokens in zip(texts, all_tokens, strict=True)
-            )
-        else:
-            prepared = zip(texts, SourceReader(self.source).read(texts), strict=True)
-            segmented = (SegmentedLine.from_prepared(text, line, segmenter, max_tokens) for text, line in prepared)
+        chunks: Iterator[tuple[Tokens, ...]] = iter(
+            [((),)] * len(texts)
+            if self.source.format == TREE
+            else [split_tokens(segmenter, tokens, max_tokens) for tokens in segmenter.segment_all(texts)]
+        )
         return [
-            line if isinstance(line, SegmentedLine) else next(segmented) if line.strip() else SegmentedLine(line, ())
+            line if isinstance(line, SegmentedLine) else SegmentedLine(line, next(chunks) if line.strip() else ())
             for line in lines
         ]
 
@@ -371,10 +344,7 @@ class BaseTranslator(BaseScorer):
         target = self.target.segmenter.word_indices(translation.tokens)
         rows = append_end(target) if translation.finished else target
         matrix = attention_to_words(translation.attention, rows, append_end(source))
-        words = list(translation.tokens)
-        for replacement in translation.replacements:
-            words[replacement.place] = replacement.word
-        target_words = words_of_tokens(self.target.join(words), target)
+        target_words = words_of_tokens(translation.text, target)
         source_words = words_of_tokens(self.source.join(translation.source_tokens), source)
         if translation.finished:
             target_words = (*target_words, END_TOKEN)
@@ -405,39 +375,6 @@ class BaseTranslator(BaseScorer):
         for replacement in replacements:
             words[replacement.place] = replacement.word
         return replace(translation, text=self.target.join(words), replacements=replacements)
-
-    # -- copying -------------------------------------------------------------------------------------------------------
-
-    def _copy_items(self, line: SegmentedLine, items: Sequence[CopiedItem], translation: Translation) -> Translation:
-        """Return a translation with the items of the line, in capitals if the line is."""
-        all_caps = line.all_caps and self.target.truecaser.convention == "mixed"
-        if not items and not all_caps:
-            return translation
-        if not translation.source_tokens:
-            translation = replace(EMPTY_TRANSLATION, finished=True)
-        words = list(translation.tokens)
-        for replacement in translation.replacements:
-            words[replacement.place] = replacement.word
-        source_tokens, attention = translation.source_tokens, translation.attention
-        text = insert_items(words, self.target, items, source_tokens, attention, all_caps=all_caps)
-        return replace(translation, text=text)
-
-    def _repair_numbers(self, line: SegmentedLine, translation: Translation) -> Translation:
-        """Return a translation with the numbers of the line, unless they are written in words."""
-        if line.is_verbatim or not any(map(str.isdigit, line.text)) or not writes_digits(self.source, self.target):
-            return translation
-        if not any(map(str.isalpha, line.text)):
-            return replace(translation, text=line.text.strip())
-        reader = SourceReader(self.source)
-        text, lost = repair_numbers(line.text, translation.text, reader)
-        if lost and not line.items and not line.is_split:
-            prefixes = [tuple(reader.read([line.text[: item.start]])[0].tokens) for item in lost]
-            items = [
-                CopiedItem(line.text[item.start : item.end], len(prefix), " ", " ")
-                for item, prefix in zip(lost, prefixes, strict=True)
-            ]
-            text = self._copy_items(line, items, translation).text
-        return replace(translation, text=text)
 
     # -- text to ids and back ------------------------------------------------------------------------------------------
 
