@@ -187,3 +187,12 @@ def test_language_models_are_planned_too(good, tmp_path: Path, kind: str) -> Non
     assert "plan: hidden" in first.err and "0.05 minutes" in first.err
     again = good("train", kind, *texts, "-o", tmp_path / "model", "--minutes", 0.05)
     assert "plan: " not in again.err and "already finished" in again.err
+
+
+@pytest.mark.parametrize(("kind", "embedding"), [("recurrent", 24), ("feed-forward", 12)])
+def test_other_sizes_follow_a_hidden_size_that_is_given(good, tmp_path: Path, kind: str, embedding: int) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "train").write_text("".join(f"{line}\n" for line in ENGLISH))
+    texts = ("--text", tmp_path / "train", "--threads", 1, "--minutes", 0.02, "--hidden", 24)
+    good("train", kind, *texts, "-o", tmp_path / "model")
+    stored = StoredRun.read(tmp_path / "model")
+    assert stored is not None and stored.model["embedding"] == embedding

@@ -283,8 +283,8 @@ def train_corpus_network(
 
 def _stored_run(context: TrainingContext[TextT], same_as: str | None = None) -> StoredRun | None:
     """Return the settings of a training run that is resumed, or those of another model."""
-    own = None if context.retrain else StoredRun.read(context.path)
-    return own or (None if same_as is None else StoredRun.read(context.path.parent / same_as))
+    stored = None if context.retrain else StoredRun.read(context.path)
+    return stored or (None if same_as is None else StoredRun.read(context.path.parent / same_as))
 
 
 _with_attention = partial(train_corpus_translator, encoder="bidirectional", attention="mlp")

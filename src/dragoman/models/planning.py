@@ -289,7 +289,8 @@ def plan_language_model(
     most = MAX_LANGUAGE_MODEL_HIDDEN * int(corpus.sizes.sum()) ** 0.25
     sizes = [size for size in LANGUAGE_MODEL_SIZES if size <= most] or [LANGUAGE_MODEL_SIZES[0]]
     if "hidden" in given["model"]:
-        sizes = sizes[:1]
+        hidden = model.model_dump()["hidden"]
+        sizes = [hidden if isinstance(hidden, int) else max(hidden)]
     factor = FEED_FORWARD_RATE if isinstance(model, FeedForwardConfig) else 1.0
     planner = TrainingPlanner(sizes, create, estimate_parameters, corpus, training, given["training"], elapsed, factor)
     chosen = planner.choose(60 * (minutes or DEFAULT_MINUTES))
