@@ -18,7 +18,7 @@ from dragoman.training.config import TrainingConfig
 from dragoman.training.fit import create_task
 from dragoman.training.loop import TrainState, training_steps
 from dragoman.training.optimizers import scheduled_learning_rate
-from dragoman.training.pace import Pace, PaceLog
+from dragoman.training.pace import Pace, PaceLog, TimeReserve
 from training_helpers import CORPUS, DEV, ONE_THREAD, Bowl, Points, PowerCut, assert_same, distance, network, parameters
 
 Speed = Callable[[int], float]  # seconds of an update
@@ -75,10 +75,28 @@ def test_training_ends_in_time_and_completes_its_schedule(speed: str, monkeypatc
     assert rates == sorted(rates, reverse=True), "the fraction that is done never goes back"
 
 
-def test_time_before_and_after_training_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("reserve", "seconds"),
+    [
+        (TimeReserve(seconds=20), 25),
+        (TimeReserve(predictions=500), 25),  # as 100 updates of 5 predictions and 0.2 seconds each
+        (TimeReserve(predictions=500, seconds=5), 20),
+        (TimeReserve(predictions=500, seconds=5, max_share=0.1), 39),
+    ],
+)
+def test_time_before_and_after_training_counts(
+    reserve: TimeReserve, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine = SimulatedMachine(SPEEDS["steady"])
-    train(machine, monkeypatch, elapsed_seconds=15.0, reserved_seconds=20.0)
-    assert 23 <= machine.now - 1000 <= 25.5
+    train(machine, monkeypatch, elapsed_seconds=15.0, reserve=reserve)
+    assert seconds - 2 <= machine.now - 1000 <= seconds + 0.5
+    assert reserve.share_within(60, 0.2 / 5) == pytest.approx(1 if reserve.max_share == 1 else 6 / 25)
+
+
+def test_time_after_training_is_kept_if_the_machine_gets_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(SPEEDS["twice as slow"])
+    train(machine, monkeypatch, reserve=TimeReserve(predictions=250))
+    assert 60 - 20 - 2 <= machine.now - 1000 <= 60 - 20 + 0.5
 
 
 def run_with_log(path: Path, speed: Speed, minutes: float = 0.2) -> tuple[list[float], dict[str, np.ndarray]]:

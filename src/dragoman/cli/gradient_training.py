@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import FitResult, TrainingCallback
+    from dragoman.training.pace import TimeReserve
     from dragoman.training.progress import Progress
 
     Text = Corpus | ParallelCorpus
     TrainingTexts = tuple[Text, Text | None, Text | None, Text | None]  # train, dev, replay, replay_dev
 
 CreateModel = Callable[[TrainingData], "NeuralLanguageModel"]
-ChooseTraining = Callable[[TrainingData], tuple["TrainingConfig", float]]  # settings, and seconds needed afterwards
+ChooseTraining = Callable[[TrainingData], "TrainingConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +116,7 @@ def train_with_gradients(
     settings by the texts.
     """
     from dragoman.data.segmenters import token_name
+    from dragoman.models.planning import reserve_for_evaluation
 
     check_training_output(options.output, force=options.force)
     choices = _parse_choices(options.choose or ())
@@ -128,7 +130,7 @@ def train_with_gradients(
     if choices:
         model = _train_candidates(options, create, training, choices, data)
     else:
-        training, reserved = (training, 0.0) if choose_training is None else choose_training(data)
+        training = training if choose_training is None else choose_training(data)
         model = create(data)
         result = fit_with_progress(
             model,
@@ -138,7 +140,7 @@ def train_with_gradients(
             force=options.force,
             token_name=token_name(model.vocab.segmenter),
             elapsed_seconds=seconds_since_start(),
-            reserved_seconds=reserved,
+            reserve=reserve_for_evaluation(0 if data.dev is None else int(data.dev.sizes.sum())),
         )
         if result.already_finished:
             suggest_next_commands(options)
@@ -158,7 +160,7 @@ def fit_with_progress(
     force: bool,
     token_name: str = "word",
     elapsed_seconds: float = 0.0,
-    reserved_seconds: float = 0.0,
+    reserve: TimeReserve | None = None,
 ) -> FitResult:
     """Train a model, and report why training ended."""
     from dragoman.training.fit import fit
@@ -176,7 +178,7 @@ def fit_with_progress(
             replay=old,
             replay_dev=old_dev,
             elapsed_seconds=elapsed_seconds,
-            reserved_seconds=reserved_seconds,
+            reserve=reserve,
         )
     progress = result.progress
     best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""

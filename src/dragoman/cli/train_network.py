@@ -93,17 +93,17 @@ def _train(
             data.corpus, model_config, unknown=data.unknown, seed=training_config.seed, vectors=vectors
         )
 
-    def choose_training(data: TrainingData) -> tuple[TrainingConfig, float]:
+    def choose_training(data: TrainingData) -> TrainingConfig:
         """Choose settings that are not given: those of a run to resume, or by the time."""
         nonlocal model_config
         stored = None if options.force else StoredRun.read(options.output)
         if stored is not None:
             model_config, training = stored.apply(model_config, training_config, given)
-            return training, 0.0
+            return training
         is_limited = bool(given["training"] & {"max_epochs", "max_updates"})
         minutes = training_config.minutes
         if is_limited or (minutes is None and data.dev is None):
-            return training_config, 0.0
+            return training_config
         settings = model_config, training_config, given, minutes, seconds_since_start
         with status("measuring the speed of training"):
             plan = plan_language_model(network, data.corpus, data.dev, *settings)
@@ -111,7 +111,7 @@ def _train(
         if minutes is None:
             info(f"training ends when the dev loss stops improving, after at most {plan.training.minutes:g} minutes")
         model_config = plan.model
-        return plan.training, plan.reserved_seconds
+        return plan.training
 
     base = options.load_base(network, model_config, given)
     if base is not None:

@@ -175,7 +175,7 @@ def train_translator(
     """
     from dragoman.cli.translator_training import choose_settings, report_translator, settings_for_fine_tuning
     from dragoman.data.segmenters import token_name
-    from dragoman.models.planning import EncodedPairs
+    from dragoman.models.planning import EncodedPairs, reserve_for_search
     from dragoman.models.translator import Translator
     from dragoman.models.translator_training import (
         add_alignments,
@@ -218,6 +218,9 @@ def train_translator(
     with status("aligning the training pairs"):
         pairs = add_alignments(pairs, translator, lines, texts.alignments)
         old = old if old is None or old_lines is None else add_alignments(old, translator, old_lines, None)
+    texts_to_translate = [text for text in (dev, old_dev) if text is not None]
+    predictions = sum(int(text.sizes.sum()) for text in texts_to_translate)
+    reserve = reserve_for_search(predictions if base is None else 2 * predictions)  # also before training
     result = fit_with_progress(
         translator,
         (pairs, dev, old, old_dev),
@@ -226,11 +229,11 @@ def train_translator(
         force=force,
         token_name=token_name(translator.target.segmenter),
         elapsed_seconds=seconds_since_start(),
-        reserved_seconds=setup.reserved_seconds,
+        reserve=reserve,
     )
-    report_translator(
-        result, model_directories(output, translator), dev_lines, old_dev_lines, base, setup.dev_share, len(pairs)
-    )
+    minutes = setup.training.minutes
+    share = 1.0 if minutes is None else reserve.share_within(60 * minutes, result.prediction_seconds)
+    report_translator(result, model_directories(output, translator), dev_lines, old_dev_lines, base, share, len(pairs))
 
 
 def _encode_dev(

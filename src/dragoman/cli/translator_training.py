@@ -37,8 +37,6 @@ class TrainingSetup:
     data: EncodedPairs
     model: TranslatorConfig
     training: TrainingConfig
-    reserved_seconds: float = 0.0  # for translating the dev text
-    dev_share: float = 1.0  # of the dev text to translate
 
 
 def choose_settings(
@@ -74,7 +72,7 @@ def choose_settings(
     info(f"plan: {plan.describe()}")
     if training_config.minutes is None:
         info(f"training ends when the dev loss stops improving, after at most {plan.training.minutes:g} minutes")
-    return TrainingSetup(lines, dev_lines, plan.data, plan.model, plan.training, plan.reserved_seconds, plan.dev_share)
+    return TrainingSetup(lines, dev_lines, plan.data, plan.model, plan.training)
 
 
 def _hold_out_dev(lines: LinePairs) -> tuple[LinePairs, LinePairs | None]:

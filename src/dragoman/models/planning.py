@@ -18,6 +18,7 @@ from dragoman.models.configs import FeedForwardConfig, NetworkConfig, Translator
 from dragoman.models.neural import EmbeddingLanguageModel
 from dragoman.models.translator import Translator
 from dragoman.training.config import TrainingConfig
+from dragoman.training.pace import TimeReserve
 from dragoman.training.planning import (
     DEFAULT_MINUTES,
     MAX_TRIAL_SECONDS,
@@ -84,8 +85,6 @@ class TranslatorPlan:
     parameters: int
     epochs: float  # that are expected
     minutes: float  # that training is expected to take
-    reserved_seconds: float  # for translating the dev text
-    dev_share: float  # of the dev text that there is time to translate
 
     def describe(self) -> str:
         """Return the plan in a few words, such as "4,000 subwords, 2.1 million parameters, about 9 epochs"."""
@@ -160,9 +159,7 @@ class TranslatorPlanner:
             planner = replace(self, measured={})._planner(data, [chosen.size], training, elapsed)
             chosen = planner.choose(limit)
         dev_predictions = 0 if self.dev is None else int(data.target.encode(self.dev.target).sizes.sum())
-        search_seconds = SEARCH_STARTUP + SEARCH_COST * dev_predictions / chosen.speed.predictions_per_second
-        reserved = min(search_seconds, SEARCH_SHARE * limit)
-        plan = planner.complete(chosen, minutes, reserved, dev_predictions)
+        plan = planner.complete(chosen, minutes, reserve_for_search(dev_predictions), dev_predictions)
         smoothing = {"label_smoothing": LABEL_SMOOTHING if plan.epochs >= SMOOTHED_EPOCHS else 0.0}
         return TranslatorPlan(
             data=data,
@@ -171,8 +168,6 @@ class TranslatorPlanner:
             parameters=chosen.parameters,
             epochs=plan.epochs,
             minutes=plan.minutes,
-            reserved_seconds=reserved,
-            dev_share=min(1.0, reserved / search_seconds),
         )
 
     def _planner(
@@ -220,6 +215,16 @@ class TranslatorPlanner:
         return self.model.model_copy(update=not_given(choices, self.given["model"]))
 
 
+def reserve_for_search(predictions: int) -> TimeReserve:
+    """Return the time for translating texts with this many predictions, by beam search."""
+    return TimeReserve(SEARCH_COST * predictions, SEARCH_STARTUP, SEARCH_SHARE) if predictions else TimeReserve()
+
+
+def reserve_for_evaluation(predictions: int) -> TimeReserve:
+    """Return the time for computing the perplexity of this many predictions: no backward pass."""
+    return TimeReserve(predictions / 3)
+
+
 def dropout_for(epochs: float) -> dict[str, float]:
     """Return the dropout rates for a number of epochs."""
     dropout, embedding_dropout = next(rates for most, *rates in DROPOUT if epochs <= most)
@@ -243,7 +248,6 @@ class LanguageModelPlan:
     parameters: int
     epochs: float  # that are expected
     minutes: float  # that training is expected to take
-    reserved_seconds: float  # for the evaluation on the dev text
 
     def describe(self) -> str:
         """Return the plan in a few words, such as "hidden 200, 2.1 million parameters, about 9 epochs"."""
@@ -295,11 +299,9 @@ def plan_language_model(
     planner = TrainingPlanner(sizes, create, estimate_parameters, corpus, training, given["training"], elapsed, factor)
     chosen = planner.choose(60 * (minutes or DEFAULT_MINUTES))
     dev_predictions = 0 if dev is None else int(dev.sizes.sum())
-    reserved = dev_predictions / (3 * chosen.speed.predictions_per_second)  # without the backward pass
-    plan = planner.complete(chosen, minutes, reserved, dev_predictions)
-    return LanguageModelPlan(
-        config(chosen.size, plan.epochs), plan.training, chosen.parameters, plan.epochs, plan.minutes, reserved
-    )
+    plan = planner.complete(chosen, minutes, reserve_for_evaluation(dev_predictions), dev_predictions)
+    settings = config(chosen.size, plan.epochs)
+    return LanguageModelPlan(settings, plan.training, chosen.parameters, plan.epochs, plan.minutes)
 
 
 def _describe(sizes: str, parameters: int, epochs: float, minutes: float) -> str:

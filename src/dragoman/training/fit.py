@@ -45,7 +45,7 @@ from dragoman.training.objectives import (
     stream_objective,
     with_unknown_words,
 )
-from dragoman.training.pace import PaceLog
+from dragoman.training.pace import PaceLog, TimeReserve
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, ExamplesT, LikelihoodModel, StorableModel, TranslationModel
 from dragoman.training.replay import with_replay
@@ -75,6 +75,7 @@ class FitResult:
 
     progress: Progress
     epochs: float  # passes over the training data
+    prediction_seconds: float  # time per prediction; measured only if time is limited, else 0
     already_finished: bool = False  # before this call
 
     @property
@@ -98,7 +99,7 @@ def fit(
     replay: ExamplesT | None = None,
     replay_dev: ExamplesT | None = None,
     elapsed_seconds: float = 0.0,
-    reserved_seconds: float = 0.0,
+    reserve: TimeReserve | None = None,
     **settings: object,
 ) -> FitResult:
     """Train a model in place. Other arguments are settings of `TrainingConfig`.
@@ -120,7 +121,7 @@ def fit(
         replay: Old training data, against forgetting: a sample of it is the share `replay_share` of every epoch.
         replay_dev: Old dev data, evaluated with `dev`. The best parameters are selected by `dev` only.
         elapsed_seconds: Seconds of `minutes` that have been used before.
-        reserved_seconds: Seconds of `minutes` that are needed afterwards.
+        reserve: The part of `minutes` that is needed afterwards.
 
     >>> from dragoman import Corpus, FeedForwardModel, fit
     >>> corpus = Corpus.from_sentences(["the cat sat", "the dog sat", "a cat ran", "a dog ran"])
@@ -139,7 +140,7 @@ def fit(
         config = validate(config, {"unknown_rate": 0.0}, "settings")
     fingerprints = _fingerprints({"train": data, "dev": dev, "replay": replay, "replay_dev": replay_dev})
     task = create_task(model, data, dev, config, objective, replay, replay_dev)
-    task = replace(task, elapsed_seconds=elapsed_seconds, reserved_seconds=reserved_seconds)
+    task = replace(task, elapsed_seconds=elapsed_seconds, reserve=reserve or TimeReserve())
     directory = None
     if output is not None:
         if not isinstance(model, StorableModel):
@@ -161,8 +162,9 @@ def fit(
             _run(state, task, directory, callback or (lambda event: None), forced=force)
         load_parameters(model, state.best_parameters)
         progress = state.progress
-        epochs = progress.epoch + progress.batch / max(1, len(task.batches(progress.epoch)))
-        return FitResult(progress, epochs, finished)
+        batches = max(1, len(task.batches(progress.epoch)))
+        prediction_seconds = progress.pace.update_seconds * batches / task.predictions
+        return FitResult(progress, progress.epoch + progress.batch / batches, prediction_seconds, finished)
 
 
 def _earlier_data(model: nn.Module) -> list[object]:

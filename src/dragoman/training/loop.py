@@ -26,7 +26,7 @@ from dragoman.training.optimizers import (
     create_optimizer,
     scheduled_learning_rate,
 )
-from dragoman.training.pace import PaceKeeper, PaceLog
+from dragoman.training.pace import PaceKeeper, PaceLog, TimeReserve
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, RegularizedModel
 
@@ -53,7 +53,7 @@ class TrainingTask:
     train_sample: Examples | None = None  # of the training data, evaluated like the dev text
     pace_log: PaceLog = field(default_factory=PaceLog)
     elapsed_seconds: float = 0.0  # of the time limit, used before training
-    reserved_seconds: float = 0.0  # of the time limit, needed after training
+    reserve: TimeReserve = field(default_factory=TimeReserve)  # of the time limit, for the time after training
 
     @cached_property
     def predictions(self) -> int:
@@ -117,7 +117,8 @@ def _create_pace_keeper(state: TrainState, task: TrainingTask, batches: int) -> 
     limit = None if task.config.minutes is None else 60 * task.config.minutes
     elapsed = state.progress.seconds + task.elapsed_seconds
     check_every = task.config.check_every or batches
-    return PaceKeeper(task.clock, task.pace_log, limit, check_every, elapsed, task.reserved_seconds)
+    predictions = task.predictions / batches
+    return PaceKeeper(task.clock, task.pace_log, limit, check_every, elapsed, task.reserve, predictions)
 
 
 def _train_batch(

@@ -48,6 +48,31 @@ class Pace:
         return self.fraction + (1 - self.fraction) * (update - self.update) / (self.end - self.update)
 
 
+@dataclass(frozen=True)
+class TimeReserve:
+    """The part of a time limit that is kept for what follows training, such as translating the dev text."""
+
+    predictions: float = 0.0  # it takes as long as training on this many predictions,
+    seconds: float = 0.0  # and this much longer,
+    max_share: float = 1.0  # but at most this share of the limit
+
+    def within(self, limit: float, prediction_seconds: float) -> float:
+        """Return the seconds to keep, if training takes this many per prediction.
+
+        >>> TimeReserve(predictions=1000, max_share=0.1).within(limit=60, prediction_seconds=0.002)
+        2.0
+        """
+        return min(self._needed(prediction_seconds), self.max_share * limit)
+
+    def share_within(self, limit: float, prediction_seconds: float) -> float:
+        """Return the share of the work that there is time for."""
+        needed = self._needed(prediction_seconds)
+        return self.within(limit, prediction_seconds) / needed if needed else 1.0
+
+    def _needed(self, prediction_seconds: float) -> float:
+        return self.seconds + self.predictions * prediction_seconds
+
+
 class PaceLog:
     """The decisions of a training run: in memory, and in a file with one line of JSON each."""
 
@@ -89,7 +114,8 @@ class PaceKeeper:
         limit: seconds for everything; None: no time limit, so that only plateaus are decided on.
         check_every: updates between evaluations.
         elapsed: seconds of the limit that have been used.
-        reserved: seconds of the limit to leave over at the end.
+        reserve: what to keep of the limit for the time after training.
+        predictions: per update.
     """
 
     def __init__(
@@ -99,10 +125,11 @@ class PaceKeeper:
         limit: float | None,
         check_every: int,
         elapsed: float = 0.0,
-        reserved: float = 0.0,
+        reserve: TimeReserve = TimeReserve(),
+        predictions: float = 1.0,
     ):
         self._clock, self._log, self._limit, self._check_every = clock, log, limit, check_every
-        self._reserved = reserved
+        self._reserve, self._predictions = reserve, predictions
         self._offset = elapsed - clock()
         self._start, self._start_update = elapsed, -1  # of the measurement of time per update
         self._evaluating = 0.0  # seconds of evaluations since then
@@ -139,7 +166,8 @@ class PaceKeeper:
         known = pace.update_seconds
         update_seconds = RECENT_WEIGHT * recent + (1 - RECENT_WEIGHT) * known if known else recent
         evaluation_seconds = self._evaluation_seconds or pace.evaluation_seconds
-        time_left = limit - self._reserved - seconds - evaluation_seconds  # the last evaluation
+        reserved = self._reserve.within(limit, update_seconds / self._predictions)
+        time_left = limit - reserved - seconds - evaluation_seconds  # the last evaluation
         left = math.floor(max(0.0, time_left) / (update_seconds + evaluation_seconds / self._check_every))
         end = update + left
         if pace.plateau and pace.end is not None:

@@ -20,6 +20,7 @@ from dragoman.core.threads import available_cores, limit_threads
 from dragoman.training.config import TrainingConfig
 from dragoman.training.fit import create_task, on_device
 from dragoman.training.loop import TrainState, training_steps
+from dragoman.training.pace import TimeReserve
 from dragoman.training.protocols import Examples
 
 DEFAULT_MINUTES = 60.0  # at most, if no time is given
@@ -177,12 +178,13 @@ class TrainingPlanner(Generic[SizeT]):
         return self.training.model_copy(update=not_given(choices, self.given))
 
     def complete(
-        self, chosen: Candidate[SizeT], minutes: float | None, reserved_seconds: float, dev_predictions: int
+        self, chosen: Candidate[SizeT], minutes: float | None, reserve: TimeReserve, dev_predictions: int
     ) -> TrainingPlan:
         """Return the settings with which a size is trained. Without minutes, the plan is to train as long as it helps."""
         limit, rate = minutes or DEFAULT_MINUTES, chosen.speed.predictions_per_second
         text = self.scale * int(self.data.sizes.sum())
-        epochs = chosen.predictions_within(max(1.0, self.seconds_left(60 * limit) - reserved_seconds)) / text
+        reserved = reserve.within(60 * limit, 1 / rate)
+        epochs = chosen.predictions_within(max(1.0, self.seconds_left(60 * limit) - reserved)) / text
         if minutes is None:
             epochs = min(epochs, full_epochs(self.scale * len(self.data)))
         training = self._with_batches(epochs * text)
