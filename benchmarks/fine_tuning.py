@@ -6,10 +6,11 @@
     python benchmarks/fine_tuning.py tune --old multi30k DATA/multi30k/raw --new tatoeba DATA/tatoeba_de_en -o MODELS
 
 The first two commands train one translator on each corpus with `dragoman train translator`, the others continue each on
-the other corpus, in different ways. The corpora have train, dev (or val) and test files in both languages. BLEU is
-that of the test sets, for raw text (sacreBLEU's tokenisation 13a, with capitals) and beam size 5; the best parameters
-are selected by the dev loss of the new corpus. Training is limited by updates, so that the results do not depend on
-how busy the machine is. Finished models are not trained again.
+the other corpus, in different ways; with --model, another translator that is trained already. The corpora have train, dev
+(or val) and test files in both languages. BLEU is that of the test sets, for raw text (sacreBLEU's tokenisation 13a,
+with capitals) and beam size 5; the best parameters are selected by the dev loss of the new corpus. Training is limited
+by updates, so that the results do not depend on how busy the machine is. Run the same command again to resume it:
+finished models are not trained again.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def train(name: str, data: Path, output: Path, updates: int, check_every: int, s
 
 
 def bleu(model: dragoman.Translator, test: LinePairs) -> float:
-    texts = [translation.text for translation in model.translate(test.source)]
+    texts = [translation.text for translation in model.translate_text(test.source)]
     return dragoman.bleu(texts, test.target, tokenised=False)
 
 
@@ -94,6 +95,7 @@ def main() -> None:
     tuning = commands.add_parser("tune")
     tuning.add_argument("--old", nargs=2, required=True, metavar=("NAME", "DIR"))
     tuning.add_argument("--new", nargs=2, required=True, metavar=("NAME", "DIR"))
+    tuning.add_argument("--model", type=Path, help="the translator to start from (default OUTPUT/NAME of --old)")
     tuning.add_argument("--updates", type=int, default=400)
     tuning.add_argument("--only", nargs="*", default=list(WAYS), choices=list(WAYS))
     for command in (training, tuning):
@@ -104,7 +106,7 @@ def main() -> None:
         train(options.name, options.data, options.output, options.updates, options.check_every, options.seed)
         return
     old, new = Path(options.old[1]), Path(options.new[1])
-    base = options.output / options.old[0]
+    base = options.model or options.output / options.old[0]
     tests = [read(new, TEST_NAMES), read(old, TEST_NAMES)]
     rows = [["before", *(bleu(dragoman.load(base), test) for test in tests), None]]
     for name in options.only:

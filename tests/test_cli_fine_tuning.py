@@ -116,6 +116,15 @@ def test_other_models_and_counting_models_are_refused(run: Any, models: Path, tm
     assert "estimated in one pass" in outcome.err
 
 
+def test_new_tokens_have_the_name_of_their_kind(good: Any, models: Path, tmp_path: Path) -> None:  # noqa: F811
+    sizes = ("--units", "char", *SIZES["recurrent"], *SHORT)
+    good("train", "recurrent", "--text", models / "train.txt", *sizes, "-o", tmp_path / "recurrent")
+    (tmp_path / "new.txt").write_text("the žebra ß .\n")
+    text = ("--text", tmp_path / "new.txt", *SHORT, "-o", tmp_path / "new", "--extend-vocabulary")
+    result = good("train", "recurrent", "--from", tmp_path / "recurrent", *text)
+    assert "vocabulary extended by 2 characters" in result.err
+
+
 def test_a_finished_training_says_how_to_continue(good: Any, models: Path, tmp_path: Path) -> None:  # noqa: F811
     command = tune(models, "recurrent", tmp_path / "new")
     good(*command)
@@ -171,6 +180,40 @@ def test_a_translator_of_raw_text_is_trained_from_one_of_tokenised_text(
     old, new = dragoman.load(place / "one"), dragoman.load(tmp_path / "new")
     assert (old.source.tokenised, old.target.tokenised) == (True, True)
     assert (new.source.tokenised, new.target.tokenised) == (False, False)
+
+
+def test_languages_that_are_given_replace_the_recorded_ones(
+    good: Any,  # noqa: F811
+    place: Path,  # noqa: F811
+    models: Path,
+    tmp_path: Path,
+) -> None:
+    def languages(name: str) -> tuple[str | None, str | None]:
+        model = dragoman.load(tmp_path / name)
+        return model.source.language, model.target.language
+
+    good(*tune_translator(place, models, tmp_path / "one"))
+    assert languages("one") == ("de", "en"), "by the names of the files: none are recorded"
+    good(*tune_translator(tmp_path, models, tmp_path / "two", "--tgt-lang", "eng", "--src-lang", "nl"))
+    assert languages("two") == ("nl", "en")
+    texts = ("--src", models / "new.de", "--tgt", models / "new.en", *SHORT)
+    good("train", "translator", "--from", tmp_path / "two", *texts, "-o", tmp_path / "three")
+    assert languages("three") == ("nl", "en"), "those that are recorded come before names of files"
+
+
+def test_translators_trained_with_symmetry_are_trained_further_one_by_one(
+    good: Any,  # noqa: F811
+    run: Any,  # noqa: F811
+    models: Path,
+    tmp_path: Path,
+) -> None:
+    texts = ("--src", models / "new.de", "--tgt", models / "new.en", *SHORT)
+    sizes = ("--units", "word", "--embedding", "4", "--hidden", "4", "--symmetry", "1")
+    good("train", "translator", *texts, *sizes, "-o", tmp_path / "both")
+    outcome = run("train", "translator", "--from", tmp_path / "both", *texts, "-o", tmp_path / "new")
+    assert (outcome.code, is_one_line(outcome.err)) == (2, True)
+    assert f"holds two translators; name {tmp_path / 'both' / 'forward'} or" in outcome.err
+    good("train", "translator", "--from", tmp_path / "both" / "forward", *texts, "-o", tmp_path / "new")
 
 
 def test_a_training_without_improvement_gives_the_same_translations(

@@ -66,11 +66,14 @@ class FromOptions(OptionGroup):
     def extend_language_model(
         self, model: EmbeddingLanguageModel, lines: list[str], min_count: int
     ) -> EmbeddingLanguageModel:
-        """Add new words of the text to a language model, if requested."""
+        """Add new tokens of the text to a language model, if requested."""
+        from dragoman.data.segmenters import token_name
+
         if not self.extend_vocabulary:
             return model
         extended = model.extend_vocabulary(lines, min_count=min_count)
-        info(f"vocabulary extended by {len(extended.vocab) - len(model.vocab):,} words")
+        tokens = f"{token_name(model.vocab.segmenter)}s"
+        info(f"vocabulary extended by {len(extended.vocab) - len(model.vocab):,} {tokens}")
         return extended
 
 

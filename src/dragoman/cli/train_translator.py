@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,7 @@ from dragoman.models.configs import TranslatorConfig, size_preset
 from dragoman.training.config import TRANSLATOR, TrainingConfig
 
 if TYPE_CHECKING:
+    from dragoman.cli.translator_training import TrainingSetup
     from dragoman.data.corpus import ParallelCorpus
     from dragoman.data.tokenizer import LinePairs
     from dragoman.models.planning import EncodedPairs
@@ -53,16 +55,16 @@ class TextOptions(OptionGroup):
         ),
     ] = None
 
-    @property
-    def languages(self) -> list[str | None]:
-        """The codes of the source and target language, as far as they are known."""
+    def languages(self, base: Translator | None) -> list[str | None]:
+        """Return the codes of source and target language: given, of the model of --from, or by the names of the files."""
         from dragoman.data.languages import check_language, languages_from_paths
 
         given = (("--src-lang", self.pair_file.src_lang), ("--tgt-lang", self.pair_file.tgt_lang))
         files = [self.src or "", self.tgt or ""] if self.pair_file.pairs is None else [self.pair_file.pairs]
+        recorded = (None, None) if base is None else (base.source.language, base.target.language)
         return [
-            language if code is None else check_language(code, name)
-            for (name, code), language in zip(given, languages_from_paths(files), strict=True)
+            (known or language) if code is None else check_language(code, name)
+            for (name, code), known, language in zip(given, recorded, languages_from_paths(files), strict=True)
         ]
 
     def read(self) -> tuple[LinePairs, LinePairs | None]:
@@ -180,34 +182,27 @@ def train_translator(
     from dragoman.models.translator_training import (
         add_alignments,
         check_translator_data,
-        create_translator,
         describe_data,
         encode_pairs,
         model_directories,
     )
 
     check_training_output(output, force=force)
-    languages = texts.languages
     with status("reading"):
-        lines, dev_lines = texts.read()
         base = start.load(Translator, model_config, given["model"])
+        languages = texts.languages(base)
+        lines, dev_lines = texts.read()
         check_translator_data(lines, base.settings if base else model_config, given["model"])
     settings = model_config, training_config, given
     if base is None:
         setup = choose_settings(tokenizers, lines, dev_lines, *settings, output, force=force)
-        lines, dev_lines = setup.lines, setup.dev
-        source, target = (
-            replace(tokenizer, language=language or tokenizer.language)
-            for tokenizer, language in zip(setup.data[1:], languages, strict=True)
-        )
-        pairs, translator = create_translator(setup.data.pairs, source, target, setup.model, setup.training.seed)
+        pairs, translator = _create(setup, languages)
     else:
-        tokenizers.check_unused(start)
-        base = base.for_text(lines.source, lines.target)
-        translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
-        pairs = lines.encode(translator.source, translator.target)
+        base = base.for_text(lines.source, lines.target, source_language=languages[0], target_language=languages[1])
+        pairs, translator = _extend(base, lines, tokenizers, start)
         data = EncodedPairs(pairs, translator.source, translator.target)
         setup = settings_for_fine_tuning(lines, dev_lines, data, *settings)
+    lines, dev_lines = setup.lines, setup.dev
     with status("reading"):
         old_lines, old_dev_lines = replay.read(setup.training, texts.pair_file, (texts.src_field, texts.tgt_field))
         old, old_dev = (None if text is None else encode_pairs(text, translator) for text in (old_lines, old_dev_lines))
@@ -234,6 +229,28 @@ def train_translator(
     minutes = setup.training.minutes
     share = 1.0 if minutes is None else reserve.share_within(60 * minutes, result.prediction_seconds)
     report_translator(result, model_directories(output, translator), dev_lines, old_dev_lines, base, share, len(pairs))
+
+
+def _create(
+    setup: TrainingSetup, languages: Sequence[str | None]
+) -> tuple[ParallelCorpus, Translator | TwoWayTranslator]:
+    """Return the training data, and a translator of these languages with initial parameters."""
+    from dragoman.models.translator_training import create_translator
+
+    source, target = (
+        replace(tokenizer, language=language or tokenizer.language)
+        for tokenizer, language in zip((setup.data.source, setup.data.target), languages, strict=True)
+    )
+    return create_translator(setup.data.pairs, source, target, setup.model, setup.training.seed)
+
+
+def _extend(
+    base: Translator, lines: LinePairs, tokenizers: TokenizerOptions, start: FromOptions
+) -> tuple[ParallelCorpus, Translator]:
+    """Return the training data, and a copy of a trained translator, with new tokens if requested."""
+    tokenizers.check_unused(start)
+    translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
+    return lines.encode(translator.source, translator.target), translator
 
 
 def _encode_dev(

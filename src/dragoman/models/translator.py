@@ -183,11 +183,28 @@ class Translator(NeuralModel, BaseTranslator):
         assert isinstance(settings, TranslatorConfig)
         return self._rebuilt(self.source, self.target, settings, self.arrays())
 
-    def for_text(self, source: Sequence[str], target: Sequence[str]) -> Self:
-        """Return a copy for texts that may be written differently: raw, or with separated punctuation."""
+    def for_text(
+        self,
+        source: Sequence[str],
+        target: Sequence[str],
+        *,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> Self:
+        """Return a copy for texts that may be written differently: raw, or with separated punctuation.
+
+        Codes of languages that are given replace the recorded ones.
+        """
         source_tokenizer, target_tokenizer = (
-            replace(tokenizer, tokenised=looks_tokenised(lines)) if tokenizer.format == PLAIN_TEXT else tokenizer
-            for tokenizer, lines in ((self.source, source), (self.target, target))
+            replace(
+                tokenizer,
+                tokenised=looks_tokenised(lines) if tokenizer.format == PLAIN_TEXT else tokenizer.tokenised,
+                language=language or tokenizer.language,
+            )
+            for tokenizer, lines, language in (
+                (self.source, source, source_language),
+                (self.target, target, target_language),
+            )
         )
         return self._rebuilt(source_tokenizer, target_tokenizer, self.settings, self.arrays())
 
