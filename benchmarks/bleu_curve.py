@@ -2,7 +2,7 @@
 
     python benchmarks/bleu_curve.py --data DIR --langs de-en -o MODEL [--json FILE]
 
-Trains the translator that `dragoman train translator` trains by default, or resumes the training in MODEL. After each
+Trains the translator that `dragoman train translator --max-epochs 10` trains, or resumes the training in MODEL. After each
 epoch, the dev text is translated with greedy search. The minutes include training and the evaluation of the dev loss,
 but not this translation. DIR has train and dev (or val) files in both languages.
 """
@@ -49,7 +49,7 @@ def main() -> None:
     def measure_bleu(event: TrainingStarted | StepReport) -> None:
         if not isinstance(event, StepReport) or not event.evaluated:
             return
-        translations = [translation.text for translation in model.translate(data.dev_lines[0], beam_size=1)]
+        translations = [translation.text for translation in model.translate_text(data.dev_lines[0], beam_size=1)]
         bleu = score_translations(translations, data.dev_lines[1], tokenised=data.target.tokenised).bleu
         rows.append([event.progress.epoch, round(event.progress.seconds / 60, 2), event.dev_loss, round(bleu, 2)])
         print(rows[-1], flush=True)

@@ -3,9 +3,9 @@
     python benchmarks/steps.py --data tanaka10k_jaen --langs ja-en -o MODELS [--units word] [--seeds 1 2] [--json FILE]
 
 The published steps and scores are those of that page (lamtram, multi-bleu). The measured ones are for the same text and
-test set, with the sizes and training settings that `dragoman train translator` chooses; BLEU is computed by sacreBLEU
-without tokenisation, like multi-bleu. The word penalty is chosen on the dev text. Finished models are not trained
-again. Unknown words can be replaced if words are predicted (`--units word`); with subwords there are none.
+test set, with the sizes and training settings that `dragoman train translator --max-epochs N` chooses; BLEU is computed
+by sacreBLEU without tokenisation, like multi-bleu. The word penalty is chosen on the dev text. Finished models are not
+trained again. Unknown words can be replaced if words are predicted (`--units word`); with subwords there are none.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def score(
     model: BaseTranslator, lines: tuple[list[str], list[str]], beam_size: int, **options: Any
 ) -> tuple[float, float]:
     """Return BLEU and the length ratio."""
-    translations = model.translate(lines[0], beam_size, **options)
+    translations = model.translate_text(lines[0], beam_size, **options)
     scores = score_translations([translation.text for translation in translations], lines[1], tokenised=True)
     return scores.bleu, scores.length_ratio
 

@@ -4,9 +4,10 @@
     python benchmarks/variants.py priors --data LAB --langs de-en -o MODELS
 
 DIR has train, dev (or val) and test files in both languages; a lab corpus also has the true alignments (train.align and
-test.align). Every system has the sizes and training settings that `dragoman train translator` chooses for the corpus,
-except for what its name says; `--set name=value` and `--train name=value` change settings of all systems. Finished
-models are not trained again. `--rows FILE ...` reads results that other runs, perhaps in parallel, wrote with `--json`.
+test.align). Every system has the sizes and training settings that `dragoman train translator --max-epochs N` chooses
+for the corpus, except for what its name says; `--set name=value` and `--train name=value` change settings of all
+systems. Finished models are not trained again. `--rows FILE ...` reads results that other runs, perhaps in parallel,
+wrote with `--json`.
 
 Test BLEU is for beam size 5, with `tok:none` for tokenised text; the range is over seeds. The alignment error rate is
 that of the attention (the source word of the highest weight for each target word, without `</s>`), compared with the

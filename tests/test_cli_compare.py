@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,3 +131,27 @@ def test_wrong_arguments_are_one_line(run, files: Path, monkeypatch, arguments, 
 def test_help_has_examples(good) -> None:
     result = good("compare", "--help").out
     assert "Example" in result and "--train-tgt" in result and "paired" in result
+
+
+def test_words_are_those_of_the_language(good, run, tmp_path: Path) -> None:
+    """As in `dragoman evaluate`: raw Chinese is split into characters, by the name of a file or --tgt-lang."""
+    texts = {"ref": ["我很好。", "他在家。"], "one": ["我很好。", "他不在。"], "two": ["我好。", "他在家。"]}
+    for ending in ("zh", "txt"):
+        for name, lines in texts.items():
+            (tmp_path / f"{name}.{ending}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def compared(ending: str, *options: object) -> dict[str, Any]:
+        ref, one, two = (tmp_path / f"{name}.{ending}" for name in texts)
+        report: dict[str, Any] = json.loads(
+            good("compare", "--ref", ref, "--sys", one, "--sys", two, "--json", *options).out
+        )
+        return report
+
+    by_name, by_option, unknown = compared("zh"), compared("txt", "--tgt-lang", "zho"), compared("txt")
+    assert "tok:zh" in by_name["systems"][0]["signature"] and "tok:13a" in unknown["systems"][0]["signature"]
+    expected = score_translations(texts["one"], texts["ref"], tokenised=False, language="zh")
+    assert by_name["systems"][0]["bleu"] == by_option["systems"][0]["bleu"] == expected.bleu
+    assert (by_name["systems"][0]["words"], unknown["systems"][0]["words"]) == (8, 2)
+    assert {ngram["words"] for ngram in by_name["gained"]} == {"他 在 家 。"}
+    outcome = run("compare", "--ref", "a", "--sys", "b", "--sys", "c", "--tgt-lang", "xx")
+    assert (outcome.code, is_one_line(outcome.err)) == (2, True)

@@ -100,6 +100,34 @@ def test_search_and_model_errors_are_counted(good: Any, place: Path, tmp_path: P
     assert report(good, place / "one", *short, "--beam-size", 1)["errors"]["search"] == 1
 
 
+def test_lines_are_translated_as_by_translate(good: Any, place: Path, tmp_path: Path) -> None:
+    lines = [f"{GERMAN[0]} {GERMAN[7]}", "", GERMAN[3], "Der Hund schläft. Der Vogel singt!"]
+    references = [f"{ENGLISH[0]} {ENGLISH[7]}", "", ENGLISH[3], "The dog sleeps. The bird sings!"]
+    for name, text in (("a.de", lines), ("a.en", references)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in text))
+    files = ("--src", tmp_path / "a.de", "--ref", tmp_path / "a.en", "--output", tmp_path / "out")
+    for model in (place / "one", place / "pieces"):
+        for options in ((), ("--no-split",)):
+            good("evaluate", model, *files, *options)
+            translated = good("translate", model, "--text", tmp_path / "a.de", *options)
+            assert (tmp_path / "out").read_text() == translated.out
+    good("evaluate", place / "one", *files)
+    assert (tmp_path / "out").read_text().splitlines()[:3] == references[:3]
+    split = report(good, place / "one", *files, "--diagnose")
+    assert "no_split" not in split and sum(split["errors"].values()) == 1  # of the only line with one sentence
+    whole = report(good, place / "one", *files, "--diagnose", "--no-split")
+    assert whole["no_split"] is True and sum(whole["errors"].values()) == 3
+    assert whole["perplexity"] == split["perplexity"]
+
+
+def test_plain_references_are_tokenised_by_bleu(good: Any, place: Path, tmp_path: Path) -> None:
+    """The translation of plain text is plain text, also if the translator was trained on tokenised text."""
+    (tmp_path / "a.de").write_text("Der Hund schläft.\nDer Vogel singt.\n")
+    (tmp_path / "a.en").write_text("The dog sleeps.\nThe bird sings.\n")
+    actual = report(good, place / "one", "--src", tmp_path / "a.de", "--ref", tmp_path / "a.en")
+    assert actual["bleu"] == pytest.approx(100) and "tok:13a" in actual["signature"]
+
+
 def test_lengths_are_those_of_the_source(good: Any, place: Path, text: tuple[Any, ...]) -> None:
     [only] = report(good, place / "one", *text, "--by-length")["by_length"]
     assert (only["from"], only["to"], only["sentences"], round(only["bleu"])) == (0, 5, 20, 100)

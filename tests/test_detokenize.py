@@ -110,6 +110,23 @@ def test_sentences_of_tokenised_text(line: str, expected: list[str]) -> None:
     assert [sentence for sentence, _ in split_tokenised_sentences(line, lowercase=True)] == expected
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "¿ podrían pedir un taxi ? , por favor .",
+        '" kann ich helfen ? " - " nein , danke ! ich sehe mich nur um " .',
+        "auf dem schild steht : &quot; komm jetzt ... was ist &quot; .",
+    ],
+)
+def test_tokenised_sentences_do_not_end_before_commas_and_inside_quotes(line: str) -> None:
+    assert [sentence for sentence, _ in split_tokenised_sentences(line, lowercase=True)] == [line]
+
+
+def test_an_open_quote_does_not_join_sentences() -> None:
+    line = 'sie sagte : " geh . er ging . sie blieb .'
+    assert len(split_tokenised_sentences(line, lowercase=True)) == 3
+
+
 def test_tokenised_sentences_begin_with_capitals() -> None:
     assert [sentence for sentence, _ in split_tokenised_sentences("Nein ! rief er . Dann schlief er .")] == [
         "Nein ! rief er .",

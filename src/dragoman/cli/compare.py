@@ -35,6 +35,14 @@ class ComparisonFileOptions(OptionGroup):
         ),
     ] = None
     names: Annotated[str, option("--names A,B", "Names of the systems. Default: those of their files.")] = ""
+    tgt_lang: Annotated[
+        str | None,
+        option(
+            "--tgt-lang CODE",
+            "Language of the translations, such as zh: BLEU splits raw Chinese, Japanese and Korean text in its own way. "
+            "Default: by the names of the files, such as test.zh.",
+        ),
+    ] = None
 
     def read(self) -> ComparisonInput:
         from dragoman.data.formats import read_lines, read_parallel_lines
@@ -48,7 +56,16 @@ class ComparisonFileOptions(OptionGroup):
         first, second = (read_parallel_lines(path, expected, self.reference) for path in self.systems)
         source = None if self.source is None else read_parallel_lines(self.source, expected, self.reference)
         training = None if self.training is None else read_lines(self.training)
-        return ComparisonInput(references, first, second, names, source, training)
+        return ComparisonInput(references, first, second, names, source, training, self._language())
+
+    def _language(self) -> str | None:
+        """Return the language of the translations, if it is given or can be seen from the names of the files."""
+        from dragoman.data.languages import check_language, language_from_path
+
+        if self.tgt_lang is not None:
+            return check_language(self.tgt_lang, "--tgt-lang")
+        paths = [self.reference, *([] if self.training is None else [self.training]), *self.systems]
+        return next(filter(None, map(language_from_path, paths)), None)
 
     def _system_names(self) -> tuple[str, str]:
         """Return the given names, or those of the files; whole paths if the file names are the same."""

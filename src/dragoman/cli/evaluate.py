@@ -52,7 +52,7 @@ def evaluate(
 
     For translators (--src and --ref): BLEU and chrF by sacreBLEU and the perplexity of the references; for several
     translators also, by paired bootstrap, whether they differ significantly from the first. Several models are printed
-    as a table.
+    as a table. Lines are translated as by dragoman translate: sentence by sentence, and joined.
 
     If the references are pronunciations, WER and PER come first; if they are single words, accuracy and CER. A source
     word that is listed several times has several references, of which the closest counts.

@@ -14,6 +14,7 @@ from dragoman.cli.options import (
     DEFAULT_SEARCH,
     NO_PAIR_FILE,
     Metrics,
+    NoSplit,
     PairFileOptions,
     SearchOptions,
     SrcField,
@@ -47,11 +48,13 @@ class TranslatorEvaluationOptions(OptionGroup):
     pair_file: PairFileOptions = NO_PAIR_FILE
     ensemble: Annotated[bool, option("--ensemble", "Use several translators as an ensemble.")] = False
     search: SearchOptions = DEFAULT_SEARCH
+    no_split: NoSplit = False
     tokenised: Annotated[
         bool | None,
         option(
             "--tokenised/--raw",
-            "Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: as the training text.",
+            "Use words as they are (tok:none), or let sacreBLEU tokenise (13a). Default: by the training text and the "
+            "references.",
         ),
     ] = None
     metrics: Metrics = ""
@@ -101,6 +104,7 @@ def evaluate_translators(
                     lines,
                     references,
                     search.beam_size,
+                    split_sentences=not options.no_split,
                     diagnose=options.diagnose,
                     metrics=metrics,
                     **search_kwargs,
@@ -109,8 +113,14 @@ def evaluate_translators(
     if as_json:
         print(_format_json(evaluations, comparisons, options), flush=True)
     else:
-        has_shortlist, penalty = search.shortlist is not None, search.coverage_penalty
-        summary = SearchDescription(search.beam_size, search.length, penalty, has_shortlist, search.replaces_unknowns)
+        summary = SearchDescription(
+            search.beam_size,
+            search.length,
+            search.coverage_penalty,
+            shortlist=search.shortlist is not None,
+            unknowns_replaced=search.replaces_unknowns,
+            whole_lines=options.no_split,
+        )
         print(evaluation_text(evaluations, comparisons, summary, by_length=options.by_length), flush=True)
     if options.output is not None:  # last, so that the scores are printed even if the file cannot be written
         write_text(options.output, "".join(f"{text}\n" for text in next(iter(evaluations.values())).texts))
@@ -143,7 +153,7 @@ def _read(
     """Read the texts, and check that all translators can read the source."""
     from dragoman.data.tokenizer import TREE
     from dragoman.evaluation.lab_reference import reference_data_of
-    from dragoman.evaluation.translator import ReferenceData
+    from dragoman.evaluation.translator import ReferenceData, are_tokenised
     from dragoman.models.line_translation import check_tree
 
     lines = options.pair_file.read(options.src, options.ref, options.src_field, options.ref_field, "--src, --ref")
@@ -155,7 +165,10 @@ def _read(
                 check_tree(line, src, number, MAX_TOKENS, "remove the pair")
         else:
             warn_if_mostly_unknown(model.source.encode(lines.source), src)
-    tokenised = {model.target.tokenised for model in models} if options.tokenised is None else {options.tokenised}
+    tokenised = {
+        are_tokenised(lines.target, model.target) if options.tokenised is None else options.tokenised
+        for model in models
+    }
     if len(tokenised) > 1:
         raise DataError("some were trained on tokenised text and some on raw text; give --tokenised or --raw for all")
     references = reference_data_of(src, ref, lines.target) if floor else ReferenceData(lines.target)
@@ -172,6 +185,8 @@ def _format_json(
         for name, value in vars(options.search).items()
         if value is not None and value is not False
     }
+    if options.no_split:
+        search["no_split"] = True
     if "lexicon" in search:
         search.pop("replace_unknowns", None)
     reports = [{"model": name, **result.as_dict(), **search} for name, result in evaluations.items()]

@@ -77,6 +77,7 @@ Length = Annotated[
         "text; penalty:X: plus X per word.",
     ),
 ]
+NoSplit = Annotated[bool, option("--no-split", "Translate each line at once. Default: sentence by sentence.")]
 Metrics = Annotated[
     str,
     option(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dragoman.cli.option_groups import OptionGroup, option
-from dragoman.cli.options import SearchOptions, check_output_file
+from dragoman.cli.options import NoSplit, SearchOptions, check_output_file
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import DataError
 
@@ -19,9 +19,7 @@ class LineTranslatorOptions(SearchOptions):
     max_units: Annotated[int, option("--max-units N", "Split sentences that have more tokens than this.", min=1)] = (
         MAX_TOKENS
     )
-    no_split: Annotated[bool, option("--no-split", "Translate each line at once. Default: sentence by sentence.")] = (
-        False
-    )
+    no_split: NoSplit = False
 
 
 @dataclass(frozen=True)

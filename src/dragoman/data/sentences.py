@@ -12,6 +12,7 @@ LINE_ENDS = re.compile(r"(?<!\s)\s*\n\s*")  # starts at the first space, so that
 FINAL_MARK = re.compile(r"[.!?…。！？।؟۔]+")  # as a word of tokenised text
 CLOSING_WORDS = frozenset([*")]}”’»", "''", "&apos;&apos;"])
 STRAIGHT_QUOTES = frozenset(['"', "&quot;"])  # the same word opens and closes
+CONTINUING_WORDS = frozenset(",;:，、；：،؛")  # no sentence begins with them, as in: ¿ un taxi ? , por favor .
 ANY_SPACE = re.compile(r"\s")
 FIRST_LETTER = re.compile(r"[^\W\d_]")
 INITIAL = re.compile(r"(?:^|[\s.-])[^\W\d_]\.$")  # as in J. Smith
@@ -75,6 +76,8 @@ def _segment(line: str, language: str) -> list[str]:
 def _continues(before: str, piece: str, *, is_cased: bool) -> bool:
     """Return whether a piece of a line belongs to the sentence before it."""
     sentence, first = before.rstrip(), FIRST_LETTER.search(piece)
+    if piece.lstrip()[:1] in CONTINUING_WORDS:
+        return True
     if not FIRST_LETTER.search(sentence) or not piece.strip() or (first and is_cased and first[0].islower()):
         return True  # a number of a list, or the rest of a sentence after an abbreviation or a quote
     if sentence == before and sentence[-1].isascii():
@@ -83,7 +86,7 @@ def _continues(before: str, piece: str, *, is_cased: bool) -> bool:
 
 
 def split_tokenised_sentences(line: str, *, lowercase: bool = False) -> list[tuple[str, str]]:
-    """Split a tokenised line into sentences, each with the space after it: after marks that are words.
+    """Split a tokenised line into sentences, each with the space after it: after marks that are words, outside quotes.
 
     Args:
         lowercase: the text has no capitals. Otherwise, no sentence begins with a lower-case letter.
@@ -92,13 +95,16 @@ def split_tokenised_sentences(line: str, *, lowercase: bool = False) -> list[tup
     [('he said " go . "', ' '), ('then mr. x left .', ' '), ('ok', '')]
     """
     words, starts, quotes = split_words(line), [0], 0
+    last_quote = max((position for position, word in enumerate(words) if word in STRAIGHT_QUOTES), default=0)
     for position, word in enumerate(words[:-1]):
         quotes += word in STRAIGHT_QUOTES
         after = words[position + 1]
         is_closing = word in CLOSING_WORDS or (word in STRAIGHT_QUOTES and quotes % 2 == 0)
         mark = words[position - 1] if is_closing and position > starts[-1] else word
-        closes = after in CLOSING_WORDS or (after in STRAIGHT_QUOTES and quotes % 2 == 1)
-        if not FINAL_MARK.fullmatch(mark) or FINAL_MARK.fullmatch(after) or closes:
+        is_quoted = quotes % 2 == 1 and position < last_quote
+        if not FINAL_MARK.fullmatch(mark) or FINAL_MARK.fullmatch(after) or is_quoted:
+            continue
+        if after in CLOSING_WORDS or after in CONTINUING_WORDS:
             continue
         continues = is_closing and mark[0] in "!?" if lowercase else after[0].islower()  # as in: " stop ! " he said
         if not continues and any(map(_is_word, words[starts[-1] : position])):  # not as in z . b .

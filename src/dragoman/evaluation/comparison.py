@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -287,6 +288,7 @@ class ComparisonInput:
     names: tuple[str, str] = ("first", "second")
     sources: Sequence[str] | None = None
     training: Sequence[str] | None = None  # text in the target language, for word frequencies
+    language: str | None = None  # code of the target language, for the words of raw text
 
     def __post_init__(self) -> None:
         for lines in (self.first, self.second, self.sources):
@@ -306,13 +308,13 @@ def compare_systems(
 ) -> Comparison:
     """Compare two systems in all respects. `metrics` are names of metrics to put first, see `score_task`."""
     systems = (texts.first, texts.second)
-    task_scores = [
-        score_task(lines, texts.references, texts.sources, tokenised=tokenised, metrics=metrics) for lines in systems
-    ]
+    language = texts.language
+    score = partial(score_task, tokenised=tokenised, language=language, metrics=metrics)
+    split = partial(bleu_tokens, tokenised=tokenised, language=language)
+    task_scores = [score(lines, texts.references, texts.sources) for lines in systems]
     bleu_statistics = [scores.of("BLEU") for scores in task_scores]
-    words = [bleu_tokens(lines, tokenised=tokenised) for lines in systems]
-    expected = bleu_tokens(texts.references, tokenised=tokenised)
-    counted = expected if texts.training is None else bleu_tokens(texts.training, tokenised=tokenised)
+    words, expected = [split(lines) for lines in systems], split(texts.references)
+    counted = expected if texts.training is None else split(texts.training)
     frequencies = Counter(chain.from_iterable(counted))
     lengths = [len(line.split()) for line in (texts.references if texts.sources is None else texts.sources)]
     first, second = (
@@ -327,7 +329,8 @@ def compare_systems(
         for n, name in enumerate(texts.names)
     )
     ngram_list = ngram_differences(words[0], words[1], expected)
-    sentence_bleu = [Bleu(tokenised, sentence_level=True).scores(statistics.counts) for statistics in bleu_statistics]
+    sentence_metric = Bleu(tokenised, sentence_level=True, language=language)
+    sentence_bleu = [sentence_metric.scores(statistics.counts) for statistics in bleu_statistics]
     sentence_list = sentence_differences(texts, *sentence_bleu)
     return Comparison(
         first,

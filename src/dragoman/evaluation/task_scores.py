@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -67,12 +67,29 @@ def target_kind(
         is_small = len(target.vocab) - len(SPECIALS) <= MAX_SYMBOLS
     else:
         is_small = len(counts) <= MAX_SYMBOLS and counts.total() >= MIN_SYMBOL_COUNT * len(counts)
-    length = sum(len(word) * count for word, count in counts.items()) / max(1, counts.total())
-    ideographic = sum(count for word, count in counts.items() if UNSPACED.search(word))  # short words, not symbols
-    are_symbols = is_small and length <= MAX_SYMBOL_LENGTH and ideographic * 2 < counts.total()
-    if are_symbols and (sources is None or target_kind(sources) != TargetKind.SENTENCES):
+    if is_small and are_short(counts) and (sources is None or target_kind(sources) != TargetKind.SENTENCES):
         return TargetKind.PHONES
     return TargetKind.SENTENCES
+
+
+def are_short(counts: Mapping[str, int]) -> bool:
+    """Return whether words with these counts are as short as phones. Words of Chinese characters do not count."""
+    total = sum(counts.values())
+    length = sum(len(word) * count for word, count in counts.items()) / max(1, total)
+    ideographic = sum(count for word, count in counts.items() if UNSPACED.search(word))
+    return length <= MAX_SYMBOL_LENGTH and ideographic * 2 < total
+
+
+def reads_phones(source: Tokenizer) -> bool:
+    """Return whether the words that a translator reads are phones or similar symbols: few, and short.
+
+    >>> [reads_phones(Tokenizer.train("word", [line] * 2)) for line in ("h ɛ . l oʊ", "the dog barks .")]
+    [True, False]
+    """
+    vocab = source.vocab
+    if vocab.segmenter.kind != "word" or len(vocab) - len(SPECIALS) > MAX_SYMBOLS:
+        return False
+    return are_short(dict(zip(vocab.tokens[len(SPECIALS) :], vocab.counts[len(SPECIALS) :].tolist(), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -169,6 +186,7 @@ def score_task(
     target: Tokenizer | None = None,
     *,
     tokenised: bool,
+    language: str | None = None,
     metrics: Sequence[str] | None = None,
 ) -> TaskScores:
     """Compute the scores that fit the kind of target.
@@ -179,6 +197,7 @@ def score_task(
         sources: the lines that were translated, if they are known.
         target: the tokenizer of the translator, if it is known.
         tokenised: whether BLEU uses words as they are.
+        language: the code of the target language, for BLEU of raw text. Default: that of `target`.
         metrics: names of `METRIC_NAMES` to put first. Default: by the kind of target.
 
     >>> references = ["T AH M EY T OW", "T AH M AA T OW", "M AA T"]
@@ -190,7 +209,7 @@ def score_task(
     chosen = DEFAULT_METRICS[kind] if metrics is None else check_metric_names(metrics, METRIC_NAMES)
     entries = group_entries(hypotheses, references, None if kind == TargetKind.SENTENCES else sources)
     names = dict.fromkeys([*chosen, *DEFAULT_METRICS[TargetKind.SENTENCES]])
-    by_name = _metrics(kind, tokenised, None if target is None else target.language)
+    by_name = _metrics(kind, tokenised, language or (None if target is None else target.language))
     return TaskScores(
         kind,
         tuple(_statistics(by_name[name], entries, hypotheses, references) for name in names),

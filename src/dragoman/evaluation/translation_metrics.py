@@ -147,13 +147,15 @@ def _signature(metric: BLEU | CHRF) -> str:
     return str(metric.get_signature())
 
 
-def bleu_tokens(lines: Iterable[str], *, tokenised: bool) -> list[list[str]]:
+def bleu_tokens(lines: Iterable[str], *, tokenised: bool, language: str | None = None) -> list[list[str]]:
     """Split lines into words as BLEU does.
 
     >>> bleu_tokens(["No, thanks."], tokenised=False), bleu_tokens(["No, thanks."], tokenised=True)
     ([['No', ',', 'thanks', '.']], [['No,', 'thanks.']])
+    >>> bleu_tokens(["我很好。"], tokenised=False, language="zh")
+    [['我', '很', '好', '。']]
     """
-    tokenize = _sacrebleu_bleu(tokenised).tokenizer
+    tokenize = _sacrebleu_bleu(tokenised, language=language).tokenizer
     return [tokenize(line.rstrip()).split() for line in lines]
 
 
@@ -235,14 +237,16 @@ class TranslationScores(JsonResult):
     empty: int  # translations without any word
 
 
-def score_translations(hypotheses: Sequence[str], references: Sequence[str], tokenised: bool) -> TranslationScores:
-    """Compute BLEU and chrF of translations with one reference each.
+def score_translations(
+    hypotheses: Sequence[str], references: Sequence[str], tokenised: bool, language: str | None = None
+) -> TranslationScores:
+    """Compute BLEU and chrF of translations with one reference each; see `Bleu` for `tokenised` and `language`.
 
     >>> scores = score_translations(["the cat sat on a mat .", ""], ["the cat sat on the mat .", "yes"], tokenised=True)
     >>> round(scores.bleu, 2), scores.words, scores.reference_words, scores.empty
     (42.38, 7, 8, 1)
     """
-    bleu_statistics = Bleu(tokenised).statistics(hypotheses, references)
+    bleu_statistics = Bleu(tokenised, language=language).statistics(hypotheses, references)
     return scores_from_statistics(bleu_statistics, Chrf().statistics(hypotheses, references))
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.core.errors import DataError, error_at_line
 from dragoman.data.alignments import append_end, attention_to_words
+from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.formats import read_utf8
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank, TreeBatch
@@ -71,6 +72,11 @@ class ReferenceData:
             return None
         tokens = np.array([len(line.split()) + 1 for line in self.references], np.int64)
         return PointEstimate.of_ratio(-self.true_log_probs, tokens).exponential
+
+
+def are_tokenised(references: Sequence[str], target: Tokenizer) -> bool:
+    """Return whether BLEU uses words as they are: the translator writes tokenised text, and the references are."""
+    return target.tokenised and looks_tokenised(references)
 
 
 def read_log_probs(path: Path, column: int = CONDITIONAL_COLUMN) -> NDArray[np.float64]:
@@ -183,20 +189,23 @@ def evaluate_translator(
     coverage: float = 0.0,
     allow_repetition: bool = False,
     unknown_replacer: UnknownReplacer | None = None,
+    split_sentences: bool = True,
     diagnose: bool = False,
     metrics: Sequence[str] | None = None,
 ) -> TranslatorEvaluation:
     """Translate lines and compare the translations with references, one per line.
 
-    For the options of the search, see `BaseTranslator.n_best`. With `diagnose`, search errors and model errors are
-    counted. `metrics` are names of metrics to put first, see `score_task`.
+    For the options of the search, see `BaseTranslator.n_best`; for `split_sentences`, see `BaseTranslator.translate_text`.
+    The perplexity of the references is that of whole lines. With `diagnose`, search errors and model errors are counted,
+    in lines of one sentence. `metrics` are names of metrics to put first, see `score_task`.
     """
     data = reference_data if isinstance(reference_data, ReferenceData) else ReferenceData(reference_data)
     references, source, target = data.references, model.source, model.target
     start = perf_counter()
-    translations = model.translate(
+    translations = model.translate_text(
         lines,
         beam_size,
+        split_sentences=split_sentences,
         length=length,
         coverage=coverage,
         allow_repetition=allow_repetition,

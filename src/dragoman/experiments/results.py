@@ -160,9 +160,9 @@ def measure_translator(
 def search_scores(
     model: Translator | Ensemble, lines: Sequence[str], references: ReferenceData, **search: Any
 ) -> TranslationScores:
-    """Translate lines and score the translations; `search` has further arguments of `translate`."""
-    texts = [translation.text for translation in model.translate(lines, **search)]
-    return score_translations(texts, references.references, tokenised=references.tokenised)
+    """Translate lines and score the translations; `search` has further arguments of `translate_text`."""
+    texts = [translation.text for translation in model.translate_text(lines, **search)]
+    return score_translations(texts, references.references, references.tokenised, model.target.language)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ def evaluate(
     *,
     beam_size: int = DEFAULT_BEAM_SIZE,
     length: str = DEFAULT_LENGTH,
+    split_sentences: bool = True,
     tokenised: bool | None = None,
 ) -> TranslatorEvaluation: ...
 
@@ -39,6 +40,7 @@ def evaluate(
     *,
     beam_size: int = DEFAULT_BEAM_SIZE,
     length: str = DEFAULT_LENGTH,
+    split_sentences: bool = True,
     tokenised: bool | None = None,
 ) -> Likelihood | TranslatorEvaluation:
     """Evaluate a model on a text.
@@ -47,9 +49,10 @@ def evaluate(
         model: a language model or a translator.
         text: sentences or, for language models, a corpus with the model's vocabulary. For translators, source lines.
         references: for translators, the reference translations.
-        beam_size, length: of the search, see `BaseTranslator.translate`.
+        beam_size, length: of the search, see `BaseTranslator.n_best`.
+        split_sentences: whether to translate lines sentence by sentence, see `BaseTranslator.translate_text`.
         tokenised: whether the references are tokenised, so that BLEU uses their words as they are. By default, this is
-            known from the training text.
+            known from the training text and the references.
 
     Returns:
         For language models, the likelihood with `perplexity`. For translators, an evaluation with `scores.bleu`,
@@ -62,26 +65,30 @@ def evaluate(
     True
     """
     if isinstance(model, BaseTranslator):
-        from dragoman.evaluation.translator import ReferenceData, evaluate_translator
+        from dragoman.evaluation.translator import ReferenceData, are_tokenised, evaluate_translator
 
         if references is None or isinstance(text, Corpus):
             raise DataError("a translator is evaluated on source lines and reference lines; give both as text")
-        is_tokenised = model.target.tokenised if tokenised is None else tokenised
-        data = ReferenceData(_lines(references), tokenised=is_tokenised)
-        return evaluate_translator(model, _lines(text), data, beam_size, length=length)
+        target = _lines(references)
+        is_tokenised = are_tokenised(target, model.target) if tokenised is None else tokenised
+        data = ReferenceData(target, tokenised=is_tokenised)
+        return evaluate_translator(model, _lines(text), data, beam_size, length=length, split_sentences=split_sentences)
     if references is not None:
         raise DataError("references are for translators; give a language model one text")
     corpus = text if isinstance(text, Corpus) else Corpus.from_sentences(_lines(text), model.vocab)
     return likelihood(model, corpus)
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenised: bool = False) -> float:
+def bleu(
+    hypotheses: Sequence[str], references: Sequence[str], *, tokenised: bool = False, language: str | None = None
+) -> float:
     """Return the BLEU score of translations, from 0 to 100, as sacreBLEU computes it.
 
     Args:
         hypotheses: one translation per line.
         references: one reference per line.
         tokenised: use the words as they are; otherwise sacreBLEU's default tokenizer (13a) is applied.
+        language: the code of the language: Chinese, Japanese and Korean (zh, ja, ko) have tokenizers of their own.
 
     >>> from dragoman import bleu
     >>> round(bleu(["the dog barks loudly ."], ["the dog barks loudly ."]), 1)
@@ -91,7 +98,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenised: boo
     """
     from dragoman.evaluation.translation_metrics import score_translations
 
-    return score_translations(hypotheses, references, tokenised).bleu
+    return score_translations(hypotheses, references, tokenised, language).bleu
 
 
 def _lines(text: Iterable[str]) -> list[str]:

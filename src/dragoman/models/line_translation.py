@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from dragoman.data.trees import parse_tree
 from dragoman.data.vocabulary import UNK
 from dragoman.io.output_formats import TranslatedLine
 from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, join_n_best, join_ranks
-from dragoman.models.translation import EMPTY_TRANSLATION, SearchKwargs
+from dragoman.models.translation import EMPTY_TRANSLATION, BaseTranslator, SearchKwargs, Translation
 
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
@@ -95,6 +95,22 @@ class LineSampler:
                 [sentence.segmented], self.samples, seed, temperature=self.temperature
             )
         return self.pipeline.add_translations(sentence, samples)
+
+
+def translate_lines(
+    model: BaseTranslator,
+    lines: Sequence[str],
+    beam_size: int = DEFAULT_BEAM_SIZE,
+    *,
+    split_sentences: bool = True,
+    **search: Unpack[SearchKwargs],
+) -> list[Translation]:
+    """Return the best translation of each line, as `translate_all` writes it."""
+    pipeline = TextPipeline(model, split_sentences=split_sentences, keep_tokenised=True)
+    translator = LineTranslator(pipeline, beam_size=beam_size, search=search)
+    numbered = [NumberedLine(number, line) for number, line in enumerate(lines, 1)]
+    translated = translator.translate(numbered, pipeline.split_texts(lines))
+    return [line.translations[0] for line in translated]
 
 
 def translate_all(

@@ -15,6 +15,7 @@ from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.sentences import split_sentences, split_tokenised_sentences
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import SPECIALS
+from dragoman.evaluation.task_scores import reads_phones
 from dragoman.models.translation import BaseTranslator, SegmentedLine, TranslateKwargs, Translation
 from dragoman.models.translation_results import join_translations
 
@@ -63,11 +64,12 @@ class TextPipeline:
         """
         Args:
             replacer: replaces unknown words of translations.
-            split_sentences: whether to split texts into sentences, which are translated one by one.
+            split_sentences: whether to split texts into sentences, which are translated one by one. Trees and sequences of
+                phones are never split.
             keep_tokenised: for lines of a file: the translation of a tokenised line is tokenised as well.
         """
         self.model, self.replacer = model, replacer
-        self.split_sentences = split_sentences and model.source.format != TREE
+        self.split_sentences = split_sentences and model.source.format != TREE and not reads_phones(model.source)
         self.keep_tokenised = keep_tokenised
         self.source_tokenizer = _punctuation_tokenizer(model.source)
         self.target_tokenizer = _punctuation_tokenizer(model.target)

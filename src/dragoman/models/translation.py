@@ -110,6 +110,25 @@ class BaseTranslator(BaseScorer):
         """Return the best translation of each line. For the options, see `n_best`."""
         return [best[0] for best in self.n_best(lines, 1, beam_size, **options)]
 
+    def translate_text(
+        self,
+        lines: str | Iterable[str],
+        beam_size: int = DEFAULT_BEAM_SIZE,
+        *,
+        split_sentences: bool = True,
+        **search: Unpack[SearchKwargs],
+    ) -> list[Translation]:
+        """Return the best translation of each line of a text, as `dragoman translate` writes it.
+
+        A line may have several sentences: they are translated one by one, and their translations are joined. Plain text
+        is tokenised for a translator of tokenised text, and its translation is plain text. For the options of the
+        search, see `n_best`.
+        """
+        from dragoman.models.line_translation import translate_lines
+
+        texts = [lines] if isinstance(lines, str) else list(lines)
+        return translate_lines(self, texts, beam_size, split_sentences=split_sentences, **search)
+
     def n_best(
         self,
         lines: str | Iterable[str | SegmentedLine],
@@ -294,22 +313,22 @@ class BaseTranslator(BaseScorer):
         """Return for each translation whether it differs from the reference by a search error or a model error.
 
         See `dragoman.search.diagnosis`. `length` and `coverage` are those of the search. The result is None for blank
-        lines and for lines that were split, because there was no single search for them.
+        lines and for lines of several sentences or chunks, because there was no single search for them.
         """
         from dragoman.search.diagnosis import diagnose
         from dragoman.search.hypothesis import Hypothesis
 
         _check_pairs(lines, translations)
         handling = self.length_handling(length)
-        indices = [index for index, line in enumerate(self.segment(lines)) if len(line.chunks) == 1]
+        indices = [index for index, best in enumerate(translations) if best.source_tokens and not best.is_joined]
         hypotheses = (
             Hypothesis(tuple(self.target.vocab.ids(best.tokens).tolist()), best.log_prob, best.score, best.finished)
             for best in (translations[index] for index in indices)
         )
-        chosen = ([texts[index] for index in indices] for texts in (lines, references))
+        sources = [SegmentedLine(lines[index], (translations[index].source_tokens,)) for index in indices]
         diagnoses = (
             diagnosis.error
-            for batch, *_ in self._encode_pairs(*chosen)
+            for batch, *_ in self._encode_pairs(sources, [references[index] for index in indices])
             for diagnosis in diagnose(
                 self, batch, list(islice(hypotheses, batch.num_rows)), length=handling, coverage=coverage
             )
@@ -388,7 +407,7 @@ class BaseTranslator(BaseScorer):
         return _Source(Corpus.from_sentences(tokens, self.source.vocab), tokens)
 
     def _encode_pairs(
-        self, sources: Sequence[str], targets: Sequence[str]
+        self, sources: Sequence[str | SegmentedLine], targets: Sequence[str]
     ) -> Iterator[tuple[Batch, list[Tokens], list[list[str]]]]:
         """Encode sentence pairs, some at a time: their ids, and the tokens of sources and targets."""
         from dragoman.data.batches import Batch
@@ -439,6 +458,6 @@ def _text(line: str | SegmentedLine) -> str:
     return line if isinstance(line, str) else line.text
 
 
-def _check_pairs(lines: Sequence[str], translations: Sequence[str] | Sequence[Translation]) -> None:
+def _check_pairs(lines: Sequence[str | SegmentedLine], translations: Sequence[str] | Sequence[Translation]) -> None:
     if len(lines) != len(translations):
         raise DataError(f"{len(lines)} lines but {len(translations)} translations")

@@ -34,6 +34,7 @@ class Translation:
     # (tokens and `</s>`, source tokens and `</s>`); None without attention, or if the line was split
     attention: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
     replacements: tuple[Replacement, ...] = ()  # of unknown words in the text
+    is_joined: bool = False  # from the translations of several sentences or chunks
 
     @property
     def tokens_with_end(self) -> Tokens:
@@ -45,7 +46,7 @@ EMPTY_TRANSLATION = Translation("", (), 0.0, 0.0, ())  # of a blank line
 
 
 def join_translations(parts: Sequence[Translation]) -> Translation:
-    """Return the translation of a line from those of its chunks."""
+    """Return the translation of a line from those of its sentences or chunks."""
     offsets = accumulate((len(part.tokens) for part in parts), initial=0)
     replacements = (
         replace(replacement, place=replacement.place + offset)
@@ -60,6 +61,7 @@ def join_translations(parts: Sequence[Translation]) -> Translation:
         tuple(token for part in parts for token in part.source_tokens),
         all(part.finished for part in parts),
         replacements=tuple(replacements),
+        is_joined=True,
     )
 
 

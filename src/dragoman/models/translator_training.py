@@ -191,7 +191,7 @@ def score_on_dev(
 def score_text(model: Translator, lines: LinePairs, share: float = 1.0) -> DevResult:
     """Translate a dev text, or a share of it."""
     lines = lines.spread(max(1, round(share * len(lines.source))))
-    texts = [translation.text for translation in model.translate(lines.source)]
+    texts = [translation.text for translation in model.translate_text(lines.source)]
     scores = task_scores(model, texts, lines)
     perplexity = model.likelihood(lines.source, lines.target).perplexity
     stripped = [line.strip() for line in lines.source]

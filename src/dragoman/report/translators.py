@@ -219,12 +219,14 @@ class SearchDescription(NamedTuple):
     coverage: float = 0.0
     shortlist: bool = False  # whether only words of a shortlist were considered
     unknowns_replaced: bool = False
+    whole_lines: bool = False  # whether lines of several sentences were translated at once
 
     def __str__(self) -> str:
         coverage = f", coverage penalty {self.coverage:g}" if self.coverage else ""
         shortlist = ", with shortlists (perplexities are over all words)" if self.shortlist else ""
         replaced = ", unknown words replaced" if self.unknowns_replaced else ""
-        return f"beam size {self.beam_size}, length {self.length}{coverage}{shortlist}{replaced}"
+        whole = ", whole lines" if self.whole_lines else ""
+        return f"beam size {self.beam_size}, length {self.length}{coverage}{shortlist}{replaced}{whole}"
 
 
 def evaluation_text(
