@@ -75,7 +75,7 @@ def test_pairs(run, texts):
     for side, lines in zip("st", pairs(), strict=True):
         write(texts / f"dev.{side}", lines[300:420])
     outcome = run("doctor", "--src", "train.s", "--tgt", "train.t", "--dev-src", "dev.s", "--dev-tgt", "dev.t")
-    assert outcome.code == 1 and "100 of 120 lines are in train.s (100 the same" in outcome.out
+    assert outcome.code == 1 and "100 of 120 lines are in train.s: 100 the same" in outcome.out
     assert "400 pairs" in outcome.out and "in train" in outcome.out and "[overlap]" in outcome.out
     command = "next: dragoman doctor --src train.s --tgt train.t --dev-src dev.s --dev-tgt dev.t --fix -o cleaned"
     assert outcome.err.splitlines()[-1] == command

@@ -260,10 +260,10 @@ def test_where_files_of_different_length_diverge(removed: int) -> None:
 
 
 def test_dev_lines_in_the_training_text() -> None:
-    lines = list(pairs()[0][:50])
-    assert lines_with("overlap", text_documents(lines, dev=[lines[7], "", lines[3] + " ba"])) == [8]
     source, target = (list(side[:50]) for side in pairs())
-    documents = pair_documents(source, target, dev=([source[7], source[9]], [target[7], target[8]]))
+    new, new_target = (list(side[100:105]) for side in pairs())
+    assert lines_with("overlap", text_documents(source, dev=[source[7], "", f"{source[3]} ba", *new])) == [8]
+    documents = pair_documents(source, target, dev=([source[7], source[9], *new], [target[7], target[8], *new_target]))
     assert lines_with("overlap", documents) == [8] and lines_with("overlap-source", documents) == [2]
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from doctor_texts import pairs
+from dragoman.data.held_out import hold_out
 from dragoman.doctor.arrangement import DoctorDocuments
 from dragoman.doctor.common_words import language_of_name
+from dragoman.doctor.dev_checks import SAME, Overlap
 from dragoman.doctor.documents import Document, FileLayout
 from dragoman.doctor.examination import check_documents
 from dragoman.doctor.findings import Finding
@@ -160,18 +164,63 @@ def test_languages_of_file_names() -> None:
 
 def test_most_of_dev_in_train() -> None:
     sources, targets = list(SOURCE[100:200]), list(TARGET[100:200])
-    found = errors(make_documents(TRAIN, (sources, targets)))
-    assert [finding.kind for finding in found] == ["dev-in-train"] and "100 of 100" in found[0].message
-    other = errors(make_documents(TRAIN, ([f"{line.capitalize()} !" for line in sources], targets)))
-    assert "dev-in-train" in [finding.kind for finding in other]
+    reported = errors(make_documents(TRAIN, (sources, targets)))
+    assert [finding.kind for finding in reported] == ["dev-in-train"] and "100 of 100" in reported[0].message
     few = (sources[:30] + list(DEV[0][:70]), targets[:30] + list(DEV[1][:70]))
     assert kinds(make_documents(TRAIN, few)) == [], "a third is a warning"
 
 
-def test_a_text_that_repeats_itself_may_have_dev_lines_in_train() -> None:
-    train = tuple([line for line in side[:100] for _ in range(3)] for side in (SOURCE, TARGET))
-    dev = (SOURCE[:100], TARGET[:100])
-    assert "dev-in-train" not in kinds(make_documents((train[0], train[1]), dev))
+@pytest.mark.parametrize(
+    ("change_source", "change_target", "message"),
+    [
+        (str, lambda line: line[::-1], "0 the same, 100 with another translation, 0 nearly the same"),
+        (lambda line: f"{line.capitalize()} !", str, "0 the same, 0 with another translation, 100 nearly the same"),
+        (lambda line: f"{line} ga", str, "0 the same, 0 with another translation, 100 nearly the same"),
+    ],
+)
+def test_most_of_dev_is_in_train_with_changes(change_source: Any, change_target: Any, message: str) -> None:
+    """`--fix` drops these lines from train."""
+    lines = [line for line in range(1200) if len(SOURCE[line]) > 40][:100]
+    dev = [change_source(SOURCE[line]) for line in lines], [change_target(TARGET[line]) for line in lines]
+    documents = make_documents(TRAIN, dev)
+    reported = [finding for finding in errors(documents) if finding.kind == "dev-in-train"]
+    assert len(reported) == 1 and message in reported[0].message
+    fixed = fix_documents(documents, DoctorLimits()).documents
+    assert "dev-in-train" not in kinds(fixed)
+    assert not {SOURCE[line] for line in lines} & set(fixed.train[0].lines)
+
+
+def test_each_dev_line_is_reported_as_what_it_is() -> None:
+    long = max(range(1200), key=lambda line: len(SOURCE[line]))
+    dev = [SOURCE[5], SOURCE[7], f"{SOURCE[long]} ga", "", *DEV[0][:6]], [TARGET[5], TARGET[8], *DEV[1][:8]]
+    findings = list(Overlap.find(make_documents(TRAIN).train, make_documents(TRAIN, dev).dev).findings())
+    assert [(finding.kind, finding.file, finding.line) for finding in findings] == [
+        ("overlap", "train.s", 6),
+        ("overlap-source", "dev.s", 2),
+        ("overlap-near", "dev.s", 3),
+    ]
+    assert findings[0].message == "the same as dev.s:1" and "train.s:8, with another target" in findings[1].message
+    assert findings[2].message.endswith(f"train.s:{long + 1}")
+
+
+def test_a_text_that_repeats_itself_may_have_similar_dev_lines_in_train() -> None:
+    """Every source has three translations: a dev text drawn at random has its sources in train."""
+    sources = [line for line in SOURCE[:100] for _ in range(3)]
+    targets = [" ".join(random.Random(number).sample(TARGET[number // 3].split(), 3)) for number in range(300)]
+    dev = SOURCE[:100], [" ".join(reversed(line.split())) for line in TARGET[:100]]
+    train = make_documents((sources, targets)).train
+    assert Overlap.find(train, make_documents(dev).train).dominant_level() == 0
+    same = sources[:100], targets[:100]
+    assert Overlap.find(train, make_documents(same).train).dominant_level() == SAME
+
+
+def test_a_divided_text_has_no_overlap() -> None:
+    """`dragoman split` and the doctor compare lines in the same way."""
+    lines = [f"{line} {word}" for line in SOURCE[:200] for word in ("ga", "mobi")]
+    train, dev = hold_out([lines], size=40)
+    texts = ([lines[line] for line in part.tolist()] for part in (train, dev))
+    documents = [make_documents((text, text)).train[:1] for text in texts]
+    assert not Overlap.find(documents[0], documents[1]).levels.any()
 
 
 def test_the_sign_test() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from command import is_one_line
 from dragoman.core.errors import DataError
 from dragoman.data.held_out import divide, hold_out
-from dragoman.data.near_duplicates import NGRAM, group_duplicates, simplify
+from dragoman.data.near_duplicates import NGRAM, find_duplicates, group_duplicates, simplify
 
 WORDS = [f"{a}{b}{c}" for a in ("ka", "lo", "mi", "tu") for b in ("ren", "sto", "fal") for c in ("d", "gen", "s", "um")]
 
@@ -29,13 +29,13 @@ def jaccard(first: str, second: str) -> float:
 
 def random_lines(count: int, seed: int) -> list[str]:
     """Random sentences; every fourth is an earlier one with one word changed."""
-    chance = random.Random(seed)
+    generator = random.Random(seed)
     lines: list[str] = []
     for number in range(count):
-        words = chance.choices(WORDS, k=chance.randint(4, 14))
+        words = generator.choices(WORDS, k=generator.randint(4, 14))
         if number % 4 == 3:
-            words = chance.choice(lines).split()
-            words[chance.randrange(len(words))] = chance.choice(WORDS)
+            words = generator.choice(lines).split()
+            words[generator.randrange(len(words))] = generator.choice(WORDS)
         lines.append(" ".join(words))
     return lines
 
@@ -76,6 +76,18 @@ def test_near_duplicates_are_those_of_the_definition() -> None:
     together = sum(groups[i] == groups[j] for i, j in combinations(range(len(lines)), 2))
     wrong = [i for i, group in enumerate(groups.tolist()) if expected[i] != expected[group]]
     assert wrong == [] and together >= 0.95 * sum(a == b for a, b in combinations(expected, 2))
+
+
+def test_duplicates_in_another_text_are_those_of_the_definition() -> None:
+    lines = random_lines(400, seed=3)
+    others, lines = [*lines[:300], "", "Tuston !"], [*lines[300:], "", "tuston", "tu"]
+    duplicates = find_duplicates(lines, others).tolist()
+    assert duplicates[-3:] == [-1, 301, -1], "blank lines are in no text, short ones only if they are equal"
+    for line, other in zip(lines, duplicates, strict=True):
+        assert other < 0 or jaccard(line, others[other]) >= 0.7
+        assert other >= 0 or not any(jaccard(line, text) >= 0.8 for text in others if text)
+    assert find_duplicates(lines, others, similarity=1).tolist().count(-1) > duplicates.count(-1)
+    assert find_duplicates([], others).tolist() == [] and find_duplicates(["a"], []).tolist() == [-1]
 
 
 def test_pairs_are_grouped_by_either_side() -> None:

@@ -1,4 +1,4 @@
-"""Groups of lines that are the same or nearly the same.
+"""Lines that are the same or nearly the same: groups of them in a text, and lines of one text that are in another.
 
 Lines are compared without case, punctuation, white space and the values of numbers. Near-duplicates are lines whose sets
 of character 4-grams overlap: their Jaccard similarity |A and B| / |A or B| is at least a threshold. Candidates are found
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from dragoman.data.ranges import offsets_of
 DEFAULT_SIMILARITY = 0.7  # one word of ten is different
 NGRAM = 4  # characters
 BANDS, ROWS = 20, 5  # a pair of similarity 0.7 is a candidate with probability 0.975, of similarity 0.8 with 0.9996
+MAX_CANDIDATES = 200  # lines of a bucket that a line is compared with
 _SPACE, _DIGIT = ord(" "), ord("0")
 
 
@@ -64,37 +66,77 @@ def group_duplicates(sides: Sequence[Sequence[str]], similarity: float = DEFAULT
     >>> group_duplicates([["A dog.", "a dog", "A cat."], ["Ein Hund", "Hund", "hund!"]]).tolist()
     [0, 0, 0]
     """
-    if not 0 < similarity <= 1:
-        raise DataError(f"similarity {similarity}: give a number above 0, at most 1")
+    _check_similarity(similarity)
     parents = np.arange(len(sides[0]))
     for lines in sides:
-        keys, first_lines = list[str](), dict[str, int]()
+        first_lines: dict[str, int] = {}
         for number, key in enumerate(map(simplify, lines)):
-            first = first_lines.setdefault(key, number) if key else number
-            keys += [key] if first == number and key else []
-            if first != number:
+            if key and (first := first_lines.setdefault(key, number)) != number:
                 _join(parents, first, number)
         if similarity < 1:
-            representatives = np.fromiter(first_lines.values(), np.int64, len(first_lines))
-            representatives = representatives[[bool(key) for key in first_lines]]
-            _join_similar(keys, representatives, similarity, parents)
+            texts = _Texts.encode(list(first_lines))
+            numbers = np.fromiter(first_lines.values(), np.int64, len(first_lines))
+            for order, buckets in texts.bands():
+                _join_buckets(texts.codes, texts.offsets, order, buckets, numbers, parents, similarity)
     return _roots(parents)
 
 
-def _join_similar(
-    keys: Sequence[str], numbers: NDArray[np.int64], similarity: float, parents: NDArray[np.int64]
-) -> None:
-    """Join the groups of similar lines, given by their simplified texts and their numbers."""
-    codes = np.frombuffer("".join(keys).encode("utf-32-le", "replace"), np.uint32)
-    offsets = offsets_of(np.fromiter(map(len, keys), np.int64, len(keys)))
-    spans = split_range(0, len(keys))
-    long_enough = np.diff(offsets) >= NGRAM
-    for band in range(BANDS):
-        parts = parallel_map(lambda span, band=band: _band_keys(codes, offsets, *span, band), spans)  # type: ignore[misc]
-        buckets = np.concatenate([np.zeros(0, np.uint64), *parts])
-        order = np.argsort(buckets, kind="stable")
-        order = order[long_enough[order]]
-        _join_buckets(codes, offsets, order, buckets, numbers, parents, similarity)
+def find_duplicates(
+    lines: Sequence[str], others: Sequence[str], similarity: float = DEFAULT_SIMILARITY
+) -> NDArray[np.int64]:
+    """Return for each line the index of a duplicate or near-duplicate among other lines, -1 if there is none.  # (lines,)
+
+    The first duplicate is returned, or one of the near-duplicates. Blank lines are nobody's duplicates.
+
+    >>> find_duplicates(["A dog.", "a cat", ""], ["the cats", "a dog", "A dog!", ""]).tolist()
+    [1, -1, -1]
+    """
+    _check_similarity(similarity)
+    first_lines: dict[str, int] = {}
+    for number, key in enumerate(map(simplify, others)):
+        first_lines.setdefault(key, number)
+    first_lines.pop("", None)
+    keys = list(map(simplify, lines))
+    matches = dict.fromkeys(keys, -1) | {key: first_lines[key] for key in set(keys) if key in first_lines}
+    unmatched = [key for key, match in matches.items() if key and match < 0]
+    if similarity < 1 and unmatched and first_lines:
+        texts = _Texts.encode([*unmatched, *first_lines])
+        similar = np.full(len(unmatched), -1)
+        for order, buckets in texts.bands():
+            _match_buckets(texts.codes, texts.offsets, order, buckets, similar, similarity)
+        numbers = np.fromiter(first_lines.values(), np.int64, len(first_lines))
+        is_matched = similar >= 0
+        similar[is_matched] = numbers[similar[is_matched] - len(unmatched)]
+        matches |= zip(unmatched, similar.tolist(), strict=True)
+    return np.fromiter((matches[key] for key in keys), np.int64, len(keys))
+
+
+def _check_similarity(similarity: float) -> None:
+    if not 0 < similarity <= 1:
+        raise DataError(f"similarity {similarity}: give a number above 0, at most 1")
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Simplified lines, for the kernels."""
+
+    codes: NDArray[np.uint32]  # the characters of all lines
+    offsets: NDArray[np.int64]  # (lines + 1,)
+
+    @classmethod
+    def encode(cls, keys: Sequence[str]) -> _Texts:
+        codes = np.frombuffer("".join(keys).encode("utf-32-le", "replace"), np.uint32)
+        return cls(codes, offsets_of(np.fromiter(map(len, keys), np.int64, len(keys))))
+
+    def bands(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
+        """For each band, the bucket of each line, and the lines ordered by bucket, without those shorter than an n-gram."""
+        spans = split_range(0, len(self.offsets) - 1)
+        long_enough = np.diff(self.offsets) >= NGRAM
+        for band in range(BANDS):
+            parts = parallel_map(lambda span, band=band: _band_keys(self.codes, self.offsets, *span, band), spans)  # type: ignore[misc]
+            buckets = np.concatenate([np.zeros(0, np.uint64), *parts])
+            order = np.argsort(buckets, kind="stable")
+            yield order[long_enough[order]], buckets
 
 
 @kernel
@@ -145,6 +187,26 @@ def _join_buckets(
             root, other_root = _root(parents, numbers[order[k]]), _root(parents, numbers[other])
             if root != other_root and _is_similar(codes, offsets, order[k], other, similarity):
                 parents[max(root, other_root)] = min(root, other_root)
+
+
+@kernel
+def _match_buckets(codes: Any, offsets: Any, order: Any, buckets: Any, matches: Any, similarity: float) -> None:
+    """Compare each line without a match (these come first) with the other lines in its bucket."""
+    start = 0
+    while start < order.size:
+        end = start + 1
+        while end < order.size and buckets[order[end]] == buckets[order[start]]:
+            end += 1
+        middle = start
+        while middle < end and order[middle] < matches.size:
+            middle += 1
+        for line in order[start:middle]:
+            if matches[line] < 0:
+                for other in order[middle : min(end, middle + MAX_CANDIDATES)]:
+                    if _is_similar(codes, offsets, line, other, similarity):
+                        matches[line] = other
+                        break
+        start = end
 
 
 @kernel

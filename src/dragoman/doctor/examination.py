@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 
 from dragoman.core.errors import DataError
 from dragoman.data.pair_files import AS_IN_FILE, Languages, pair_format, read_pair_file, tsv_fields
-from dragoman.doctor import language_checks, pair_checks, text_checks
+from dragoman.doctor import dev_checks, language_checks, pair_checks, text_checks
 from dragoman.doctor.alignment_checks import check_alignment
 from dragoman.doctor.arrangement import DoctorDocuments, arrange
+from dragoman.doctor.dev_checks import Overlap
 from dragoman.doctor.documents import Document, documents_of_pairs, name_columns, read_document
 from dragoman.doctor.findings import DROP, LEAVE, CheckResult, Finding, group_by_kind
 from dragoman.doctor.text_checks import DoctorLimits
@@ -44,7 +45,7 @@ class DoctorReport:
 
     files: tuple[text_checks.FileStatistics, ...]
     pairs: pair_checks.PairStatistics | None
-    dev: tuple[pair_checks.DevStatistics, ...]
+    dev: tuple[dev_checks.DevStatistics, ...]
     costs: tuple[TrainingCost, ...]
     translator_costs: tuple[TranslatorCost, ...]
     findings: tuple[Finding, ...]
@@ -114,11 +115,12 @@ def examine_documents(raw: DoctorDocuments, limits: DoctorLimits, *, with_cost: 
     train, dev = fixed.train, fixed.dev
     is_parallel = _equal_line_counts(train) and _equal_line_counts(dev)
     result = check_documents(fixed, limits)
+    overlap = result.overlap or (Overlap.find(train, dev) if dev and is_parallel else None)
     findings = [*encoding_findings(raw), *result.findings]
     return DoctorReport(
         files=tuple(map(text_checks.file_statistics, fixed.documents)),
         pairs=pair_checks.pair_statistics(*train) if len(train) == 2 and is_parallel else None,
-        dev=tuple(pair_checks.dev_statistics(train, dev)) if dev and is_parallel else (),
+        dev=dev_checks.dev_statistics(train, dev, overlap) if overlap and is_parallel else (),
         costs=training_costs(train) if with_cost else (),
         translator_costs=translator_costs(*train) if with_cost and len(train) == 2 and is_parallel else (),
         findings=tuple(finding for group in group_by_kind(findings).values() for finding in group),
@@ -134,7 +136,14 @@ def encoding_findings(raw: DoctorDocuments) -> Iterator[Finding]:
         yield from text_checks.style_findings(document)
 
 
-def check_documents(fixed: DoctorDocuments, limits: DoctorLimits) -> CheckResult:
+@dataclass(frozen=True)
+class DocumentsResult(CheckResult):
+    """The result of all checks of lines and pairs."""
+
+    overlap: Overlap | None = None  # None: there is no dev text, or lines do not belong together
+
+
+def check_documents(fixed: DoctorDocuments, limits: DoctorLimits) -> DocumentsResult:
     """Find problems with the lines and pairs of fixed documents."""
     findings: list[Finding] = []
     remarks: list[str] = []
@@ -162,13 +171,13 @@ def check_documents(fixed: DoctorDocuments, limits: DoctorLimits) -> CheckResult
     # Misaligned pairs are left out if there is a more specific finding, such as a copied line.
     explained = {(finding.part, finding.index) for finding in findings if finding.info.fix == DROP}
     findings += [f for f in alignment.findings if f.kind != "misaligned" or (f.part, f.index) not in explained]
-    if train and dev:
-        findings += pair_checks.overlap_findings(train, dev)
+    overlap = Overlap.find(train, dev) if train and dev else None
+    findings += overlap.findings() if overlap else ()
     for train_side, dev_side in zip(fixed.train, fixed.dev, strict=False):
-        findings += pair_checks.dev_findings(train_side, dev_side)
+        findings += dev_checks.dev_findings(train_side, dev_side)
     if limits.keep_duplicates:
         findings = [finding for finding in findings if finding.kind not in ("duplicate", "duplicate-pair")]
-    return CheckResult(tuple(findings), (*remarks, *language.remarks, *alignment.remarks), alignment.near)
+    return DocumentsResult(tuple(findings), (*remarks, *language.remarks, *alignment.remarks), alignment.near, overlap)
 
 
 def _equal_line_counts(part: Sequence[Document]) -> bool:

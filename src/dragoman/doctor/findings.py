@@ -55,8 +55,8 @@ ERRORS: KindTable = {
     "swapped-names": ("file names of the wrong language", "exchange the two files, or rename them"),
     "dev-in-train": (
         "most of dev is in train",
-        "dev scores would say nothing about new sentences; take other sentences as dev, or let --fix drop them from "
-        "train",
+        "dev scores would say little about new sentences; divide the text with dragoman split, or let --fix drop these "
+        "lines from train",
         DROP,
     ),
     "same-text": ("source and target are the same text", "check whether one file was given twice, or not translated"),
@@ -119,6 +119,10 @@ NOTES: KindTable = {
     ),
     "duplicate-pair": ("repeated pairs", "--fix keeps the first of each; --keep-duplicates keeps all", DROP),
     "overlap-source": ("dev sources that are also training sources", "dev scores may be too good"),
+    "overlap-near": (
+        "dev lines that are nearly the same as training lines",
+        "dev scores may be too good; dragoman split divides a text without such lines",
+    ),
 }
 FINDING_KINDS = {
     kind: FindingKind(severity, *texts)

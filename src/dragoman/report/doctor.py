@@ -50,8 +50,9 @@ def _dev_table(report: DoctorReport) -> str:
     rows: list[list[object]] = []
     for dev in report.dev:
         unknown = (f"{100 * share:.2f}%" for share in (dev.unknown_tokens, dev.unknown_types))
-        rows.append([dev.file, dev.lines, dev.in_train, dev.source_in_train, *unknown])
-    return format_table(["dev", "lines", "in train", "source in train", "unknown words", "unknown types"], rows)
+        rows.append([dev.file, dev.lines, dev.in_train, dev.source_in_train, dev.nearly_in_train, *unknown])
+    headers = ["dev", "lines", "in train", "source in train", "nearly in train", "unknown words", "unknown types"]
+    return format_table(headers, rows)
 
 
 def _cost_table(report: DoctorReport) -> str:
