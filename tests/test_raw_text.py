@@ -147,11 +147,12 @@ def word_probability(model: LanguageModel, prefix: str, text: str) -> float:
 def test_next_words_of_characters_have_the_probabilities_of_their_characters(models: dict[str, NgramModel]) -> None:
     model = models["char"]
     for prefix in ("Ben sleeps.", "Anna", "Anna se"):
-        found = model.continuations(prefix, 6)
-        for text, prob in found:
+        words = model.continuations(prefix, 6)
+        for text, prob, tokens in words:
             if text not in (" </s>", " <unk>"):
                 assert prob == pytest.approx(word_probability(model, prefix, text), rel=1e-6)
-        assert [prob for _, prob in found] == sorted((prob for _, prob in found), reverse=True)
+                assert "".join(tokens).replace("▁", " ") == text
+        assert [word.prob for word in words] == sorted((word.prob for word in words), reverse=True)
     assert {word for word, _ in model.next_words("Anna se", 2)} == {"…es", "…eps"}
     assert model.next_words("then Ben sleeps", 1)[0].word == "."
 
@@ -164,7 +165,7 @@ def test_next_words_of_subwords_are_words(models: dict[str, NgramModel]) -> None
     assert len(exact) == len(model.vocab) and math.fsum(prob for _, prob in exact) == pytest.approx(1.0, abs=1e-5)
     words = models["word"]
     assert words.next_words("Anna") == words.next_tokens("Anna")
-    assert [text for text, _ in words.continuations("Anna", 2)] == [
+    assert [word.text for word in words.continuations("Anna", 2)] == [
         f" {word}" for word, _ in words.next_words("Anna", 2)
     ]
 

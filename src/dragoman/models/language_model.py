@@ -121,7 +121,7 @@ class LanguageModel(Model):
         if self.vocab.segmenter.kind == "word" or k is None:
             return self.next_tokens(prefix, k)
         text = prefix if isinstance(prefix, str) else self._join(prefix)
-        return [NextWord(describe(word, text), prob) for word, prob in self.continuations(prefix, k)]
+        return [NextWord(describe(word.text, text), word.prob) for word in self.continuations(prefix, k)]
 
     def next_tokens(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
         """Return the k most probable next tokens after a prefix and their exact probabilities; all for k=None."""
@@ -136,7 +136,7 @@ class LanguageModel(Model):
         from dragoman.search.next_words import Continuation, next_words
 
         if self.vocab.segmenter.kind == "word":
-            return [Continuation(f" {word}", prob) for word, prob in self.next_tokens(prefix, k)]
+            return [Continuation(f" {word}", prob, (word,)) for word, prob in self.next_tokens(prefix, k)]
         return next_words(self, self._state_after(prefix), k)
 
     def _state_after(self, prefix: str | Sequence[str]) -> State:

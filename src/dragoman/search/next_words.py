@@ -24,10 +24,11 @@ CONTINUATION = "…"  # marks a continuation of the last word of the prefix
 
 
 class Continuation(NamedTuple):
-    """A next word as text, with a space before it unless it continues the text, and its probability."""
+    """A next word, with a space before it unless it continues the text."""
 
     text: str
     prob: float
+    tokens: tuple[str, ...]  # the most probable ones that give this text
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,34 +59,42 @@ def next_words(scorer: Scorer, state: State, k: int) -> list[Continuation]:
         state: its state after the prefix, with one row.
         k: the number of words.
     """
-    tokens = _TokenTexts.from_vocab(scorer.vocab)
-    found: defaultdict[str, float] = defaultdict(float)
+    texts = _TokenTexts.from_vocab(scorer.vocab)
+    probs: defaultdict[str, float] = defaultdict(float)  # of complete words
+    best_tokens: dict[str, tuple[float, tuple[int, ...]]] = {}  # of complete words, with their probability
     order = count()  # of equal probabilities, the first is continued first
-    heap: list[tuple[float, int, str, State, int]] = []
+    heap: list[tuple[float, int, str, State, tuple[int, ...]]] = []
 
-    def add(text: str, prob: float, state: State, branches: NDArray[np.bool_]) -> None:
-        """Add the continuations of a text by single tokens: words that are complete, and beginnings of words."""
+    def add_word(text: str, prob: float, tokens: tuple[int, ...]) -> None:
+        probs[text] += prob
+        best_tokens[text] = max(best_tokens.get(text, (0.0, tokens)), (prob, tokens))
+
+    def extend(text: str, prob: float, state: State, tokens: tuple[int, ...], branches: NDArray[np.bool_]) -> None:
+        """Continue a text by single tokens, to words that are complete and to beginnings of words."""
         for token, token_prob in _most_probable(scorer, state, branches):
-            longer, joint = text + tokens.texts[token], prob * token_prob
+            longer, joint = text + texts.texts[token], prob * token_prob
             if token in (END, UNK) or (longer.strip() and not _is_letter(longer[-1])):
-                found[longer] += joint
+                add_word(longer, joint, (*tokens, token))
             else:
-                heapq.heappush(heap, (-joint, next(order), longer, state, token))
+                heapq.heappush(heap, (-joint, next(order), longer, state, (*tokens, token)))
 
-    add("", 1.0, state, np.arange(len(tokens.texts)) != START)
+    extend("", 1.0, state, (), np.arange(len(texts.texts)) != START)
     for _ in range(MAX_EXPANSIONS):
-        complete = heapq.nlargest(k, found.values())
+        complete = heapq.nlargest(k, probs.values())
         if not heap or (len(complete) == k and complete[-1] >= -heap[0][0]):
             break
-        negative, _, text, before, token = heapq.heappop(heap)
-        following = scorer.advance(before, torch.tensor([token]))
-        continues = tokens.begins_with_letter if text.strip() else tokens.has_no_space
+        negative, _, text, before, tokens = heapq.heappop(heap)
+        following = scorer.advance(before, torch.tensor(tokens[-1:]))
+        continues = texts.begins_with_letter if text.strip() else texts.has_no_space
         if text.strip():
-            probs = scorer.log_probs(following)[0].exp().double().numpy()
-            found[text] += -negative * float(1.0 - probs[continues].sum())
-        add(text, -negative, following, continues)
-    best = sorted(found.items(), key=lambda item: -item[1])[:k]
-    return [Continuation(text, prob) for text, prob in best]
+            next_probs = scorer.log_probs(following)[0].exp().double().numpy()
+            add_word(text, -negative * float(1.0 - next_probs[continues].sum()), tokens)
+        extend(text, -negative, following, tokens, continues)
+    best = sorted(probs.items(), key=lambda item: -item[1])[:k]
+    return [
+        Continuation(text, prob, tuple(scorer.vocab.tokens[token] for token in best_tokens[text][1]))
+        for text, prob in best
+    ]
 
 
 def describe(continuation: str, prefix: str) -> str:

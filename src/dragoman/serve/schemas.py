@@ -89,8 +89,7 @@ class NextWordsRequest(StrictRequest):
     k: int = Field(default=10, ge=1, le=100, description="number of words")
     whole_words: bool = Field(
         default=False,
-        description="for a translator whose tokens are pieces or characters: join them to words; the prefix must be a "
-        "list of tokens that ends with a word",
+        description="for a translator whose tokens are pieces or characters: join them to words",
     )
 
 
@@ -287,11 +286,11 @@ class NextWordInfo(BaseModel):
     word: str = Field(description="a word; of a translator, a token. With … before it, it continues the last word")
     prob: float
     prefix: list[str] | None = Field(
-        default=None, description="for whole words: the prefix with the tokens of this one"
+        default=None, description="for words, if the prefix is a list of tokens: the prefix with those of this word"
     )
     text: str | None = Field(
         default=None,
-        description="of a language model: the text to append to the prefix, with a space before a new word",
+        description="for words: the text to append to the prefix, with a space before a new word",
         examples=[" barks"],
     )
 

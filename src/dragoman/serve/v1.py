@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 
-import torch
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse
 
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import shorten
-from dragoman.data.batches import Batch
-from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.io.storage import METRICS_FILE, REPORT_FILE
 from dragoman.models.language_model import LanguageModel
@@ -26,7 +22,6 @@ from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, Tran
 from dragoman.models.translation import BaseTranslator, Translation
 from dragoman.search.hypothesis import Lattice
 from dragoman.search.next_words import describe
-from dragoman.search.whole_words import next_whole_words
 from dragoman.serve import schemas
 from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError
 from dragoman.serve.registry import ModelEntry, token_name_of
@@ -192,11 +187,6 @@ def _add_language_model_routes(router: APIRouter, service: Service) -> None:
 
         def predict(entry: ModelEntry) -> schemas.ModelNextWords:
             model = _language_model(service, entry, body.source, body.prefix)
-            if body.whole_words and entry.is_translator and not isinstance(body.prefix, str):
-                target = service.pipeline(entry).model.target
-                if target.segmenter.kind != "word":
-                    words = _next_whole_words(target, model, body.prefix, body.k)
-                    return schemas.ModelNextWords(model=entry.name, words=words)
             return schemas.ModelNextWords(model=entry.name, words=_next_words(model, entry, body))
 
         return await service.queue.run(lambda: schemas.NextWordsResponse(models=[predict(entry) for entry in entries]))
@@ -219,13 +209,19 @@ def _add_language_model_routes(router: APIRouter, service: Service) -> None:
 
 
 def _next_words(model: LanguageModel, entry: ModelEntry, body: schemas.NextWordsRequest) -> list[schemas.NextWordInfo]:
-    """Return next words with the text that appends them to the prefix; of a translator, next tokens."""
-    if entry.is_translator:
+    """Return next words with the text or the tokens that append them to the prefix; of a translator, next tokens."""
+    if entry.is_translator and not (body.whole_words and model.vocab.segmenter.kind != "word"):
         return [schemas.NextWordInfo(word=word, prob=prob) for word, prob in model.next_tokens(body.prefix, body.k)]
     prefix = body.prefix if isinstance(body.prefix, str) else model.vocab.segmenter.join(body.prefix)
+    tokens = None if isinstance(body.prefix, str) else body.prefix
     return [
-        schemas.NextWordInfo(word=describe(text, prefix), prob=prob, text=text)
-        for text, prob in model.continuations(body.prefix, body.k)
+        schemas.NextWordInfo(
+            word=describe(word.text, prefix),
+            prob=word.prob,
+            text=word.text,
+            prefix=None if tokens is None else [*tokens, *word.tokens],
+        )
+        for word in model.continuations(body.prefix, body.k)
     ]
 
 
@@ -245,19 +241,6 @@ def _language_model(service: Service, entry: ModelEntry, source: str, prefix: st
     tokens = pipeline.model.target.segmenter.segment(prefix) if isinstance(prefix, str) else prefix
     _check_length(tokens, "prefix")
     return pipeline.model.condition_on(_tokenize_sentence(pipeline, source))
-
-
-def _next_whole_words(target: Tokenizer, model: LanguageModel, prefix: list[str], k: int) -> list[schemas.NextWordInfo]:
-    """Return the most probable next words after a prefix of tokens, each with its tokens."""
-    state = model.start(Batch.empty(1))
-    for token in model.vocab.ids(prefix).tolist():
-        state = model.advance(state, torch.tensor([token]))
-    return [
-        schemas.NextWordInfo(
-            word=target.join(word.tokens).strip(), prob=math.exp(word.log_prob), prefix=[*prefix, *word.tokens]
-        )
-        for word in next_whole_words(model, state, k)
-    ]
 
 
 def _add_run_routes(router: APIRouter, service: Service) -> None:
