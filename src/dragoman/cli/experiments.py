@@ -108,6 +108,17 @@ def ladder(
       dragoman ladder
       dragoman ladder --models kn-5,feed-forward,attn-mlp --pairs 5000 -o small
     """
+    report = _run_ladder(output, corpus, minutes, seed, pairs, models)
+    print(report.summary(color=sys.stdout.isatty()))
+    total = "" if report.minutes is None else f"; {report.minutes:.1f} minutes in total"
+    info(f"\n{output}: {', '.join(report.files)}{total}")
+    _suggest_commands(report, output)
+
+
+def _run_ladder(
+    output: Path, corpus: CorpusOptions, minutes: float | None, seed: int, pairs: str | None, models: str
+) -> ExperimentReport:
+    """Run the ladder on the user's text if there is one, otherwise on that of the lab."""
     from dragoman.core.settings import GivenValue, validate
     from dragoman.experiments.corpus_data import CorpusFiles
     from dragoman.experiments.corpus_ladder import MINUTES, run_corpus_ladder
@@ -119,22 +130,17 @@ def ladder(
     if lab_pairs == 0:
         raise DataError("--pairs 0: give at least one sentence pair")
     files = CorpusFiles(**vars(corpus), pairs=pairs if lab_pairs is None else None)
-    callbacks = console_callbacks()
     files.check()
-    if files.given:
-        if models or lab_pairs is not None:
-            name = "--models" if models else f"--pairs {pairs}"
-            raise DataError(f"{name} is for the ladder on the text of the lab; leave it out")
-        limit = MINUTES if minutes is None else minutes
-        report = run_corpus_ladder(output, files, minutes=limit, seed=seed, callbacks=callbacks)
-    else:
-        report = run_lab_ladder(
+    callbacks = console_callbacks()
+    if not files.given:
+        return run_lab_ladder(
             output, pairs=lab_pairs or PAIRS, models=models, seed=seed, minutes=minutes, callbacks=callbacks
         )
-    print(report.summary(color=sys.stdout.isatty()))
-    total = "" if report.minutes is None else f"; {report.minutes:.1f} minutes in total"
-    info(f"\n{output}: {', '.join(report.files)}{total}")
-    _suggest_commands(report, output)
+    if models or lab_pairs is not None:
+        name = "--models" if models else f"--pairs {pairs}"
+        raise DataError(f"{name} is for the ladder on the text of the lab; leave it out")
+    limit = MINUTES if minutes is None else minutes
+    return run_corpus_ladder(output, files, minutes=limit, seed=seed, callbacks=callbacks)
 
 
 def _suggest_commands(report: ExperimentReport, output: Path) -> None:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.fine_tuning import FromOptions, ReplayTextOptions
 from dragoman.cli.main import seconds_since_start
 from dragoman.cli.messages import info, warn
 from dragoman.cli.option_groups import GivenSettings, option
-from dragoman.cli.progress import format_perplexity, training_progress
+from dragoman.cli.progress import fit_with_progress, format_perplexity, training_progress
 from dragoman.cli.training import (
     LanguageModelOptions,
     TrainingData,
@@ -25,20 +24,13 @@ from dragoman.cli.training import (
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from dragoman.core.settings import Settings
-    from dragoman.data.corpus import Corpus, ParallelCorpus
+    from dragoman.data.corpus import Corpus
     from dragoman.data.vocabulary import Vocab
     from dragoman.models.fine_tuning import N
     from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
-    from dragoman.training.fit import FitResult, TrainingCallback
-    from dragoman.training.pace import TimeReserve
-    from dragoman.training.progress import Progress
-
-    Text = Corpus | ParallelCorpus
-    TrainingTexts = tuple[Text, Text | None, Text | None, Text | None]  # train, dev, replay, replay_dev
+    from dragoman.training.fit import TrainingCallback
 
 CreateModel = Callable[[TrainingData], "NeuralLanguageModel"]
 ChooseTraining = Callable[[TrainingData], "TrainingConfig"]
@@ -95,14 +87,6 @@ class GradientTrainingOptions(LanguageModelOptions):
         return old, old_dev
 
 
-def check_training_output(output: Path, *, force: bool) -> None:
-    """Raise an error if a model cannot be written to a directory, unless a training run in it can be resumed."""
-    from dragoman.io.storage import CHECKPOINT_FILE, check_output_directory
-
-    if not (output / CHECKPOINT_FILE).is_file():
-        check_output_directory(output, replace=force)
-
-
 def train_with_gradients(
     options: GradientTrainingOptions,
     create: CreateModel,
@@ -116,9 +100,10 @@ def train_with_gradients(
     settings by the texts.
     """
     from dragoman.data.segmenters import token_name
+    from dragoman.io.storage import check_training_directory
     from dragoman.models.planning import reserve_for_evaluation
 
-    check_training_output(options.output, force=options.force)
+    check_training_directory(options.output, replace=options.force)
     choices = _parse_choices(options.choose or ())
     options.replay.check(training)
     data = options.read(base, options.start.from_model)
@@ -149,66 +134,6 @@ def train_with_gradients(
             warn("this is worse than a uniform distribution over words; lower --learning-rate, or train longer")
     report_model(options, data, model, f"{model.num_parameters:,} parameters")
     suggest_next_commands(options)
-
-
-def fit_with_progress(
-    model: nn.Module,
-    texts: TrainingTexts,
-    training: TrainingConfig,
-    output: Path,
-    *,
-    force: bool,
-    token_name: str = "word",
-    elapsed_seconds: float = 0.0,
-    reserve: TimeReserve | None = None,
-) -> FitResult:
-    """Train a model, and report why training ended."""
-    from dragoman.training.fit import fit
-
-    data, dev, old, old_dev = texts
-    with training_progress(token_name) as callback:
-        result = fit(
-            model,
-            data,
-            dev,
-            training,
-            output=output,
-            force=force,
-            callback=callback,
-            replay=old,
-            replay_dev=old_dev,
-            elapsed_seconds=elapsed_seconds,
-            reserve=reserve,
-        )
-    progress = result.progress
-    best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""
-    end = f"{progress.update:,} updates ({result.stop_reason}){best}"
-    if result.already_finished:
-        remedy = f"run again with {_longer_limit(progress, training)} to continue, or with --force to start again"
-        info(f"{output}: already finished, after {end}; {remedy}")
-        return result
-    info(f"finished after {end}")
-    if progress.best_dev_loss is not None and not progress.best_update:
-        warn("no update improved the dev loss, so the model is as it was; lower --learning-rate, or give more text")
-    if progress.best_dev_loss is not None and progress.best_update == progress.update:
-        info("the dev loss was still improving when training ended: more --minutes or --max-epochs would help")
-    if training.average and not progress.averaged_steps:
-        warn("training ended before parameters were averaged; set --max-epochs, or raise --average")
-    return result
-
-
-def _longer_limit(progress: Progress, training: TrainingConfig) -> str:
-    """Return an option that lets a finished training run continue: twice the limit that ended it."""
-    reason = progress.stop_reason
-    if reason.endswith("without improvement"):
-        return f"--patience {2 * training.patience}"
-    if "minute" in reason and training.minutes is not None:
-        return f"--minutes {2 * training.minutes:g}"
-    if "update" in reason and training.max_updates is not None:
-        return f"--max-updates {2 * training.max_updates}"
-    if training.max_epochs is not None:
-        return f"--max-epochs {2 * training.max_epochs}"
-    return f"--minutes {2 * (training.minutes or 1):g}"
 
 
 def _train_candidates(

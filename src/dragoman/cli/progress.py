@@ -8,17 +8,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from dragoman.cli.messages import grouped_warnings, info, status
+from dragoman.cli.messages import grouped_warnings, info, status, warn
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress as ProgressBar
+    from rich.progress import TaskID
+    from torch import nn
 
+    from dragoman.data.corpus import Corpus, ParallelCorpus
     from dragoman.experiments.trainer import Callbacks
-    from dragoman.training.fit import TrainingCallback, TrainingStarted
+    from dragoman.training.config import TrainingConfig
+    from dragoman.training.fit import FitResult, TrainingCallback, TrainingStarted
     from dragoman.training.loop import StepReport
+    from dragoman.training.pace import TimeReserve
+    from dragoman.training.progress import Progress
+
+    Text = Corpus | ParallelCorpus
+    TrainingTexts = tuple[Text, Text | None, Text | None, Text | None]  # train, dev, replay, replay_dev
 
 REPORT_INTERVAL = 30.0  # seconds after which a line is printed even without an evaluation
 
@@ -41,7 +51,7 @@ def training_progress(token_name: str = "word") -> Iterator[TrainingCallback]:
 class TrainingProgress:
     """Prints a line after each evaluation and from time to time in between; a bar below is updated after each step."""
 
-    def __init__(self, print_line: Callable[[str], None], token_name: str, bar: Progress | None = None):
+    def __init__(self, print_line: Callable[[str], None], token_name: str, bar: ProgressBar | None = None):
         self.print_line, self.token_name, self.bar = print_line, token_name, bar
         self.task = None if bar is None else bar.add_task("", total=1.0)
         self._reset()
@@ -81,6 +91,66 @@ class TrainingProgress:
         perplexity = "" if self.has_auxiliary_loss else f", perplexity {format_perplexity(step.loss)}"
         loss = f"loss {step.loss:.3f}{perplexity}"
         return f"epoch {step.progress.epoch + 1}, {self.speed}, {loss}, at most {_format_duration(left)} left"
+
+
+def fit_with_progress(
+    model: nn.Module,
+    texts: TrainingTexts,
+    training: TrainingConfig,
+    output: Path,
+    *,
+    force: bool,
+    token_name: str = "word",
+    elapsed_seconds: float = 0.0,
+    reserve: TimeReserve | None = None,
+) -> FitResult:
+    """Train a model, and report why training ended."""
+    from dragoman.training.fit import fit
+
+    data, dev, old, old_dev = texts
+    with training_progress(token_name) as callback:
+        result = fit(
+            model,
+            data,
+            dev,
+            training,
+            output=output,
+            force=force,
+            callback=callback,
+            replay=old,
+            replay_dev=old_dev,
+            elapsed_seconds=elapsed_seconds,
+            reserve=reserve,
+        )
+    progress = result.progress
+    best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""
+    end = f"{progress.update:,} updates ({result.stop_reason}){best}"
+    if result.already_finished:
+        remedy = f"run again with {_longer_limit(progress, training)} to continue, or with --force to start again"
+        info(f"{output}: already finished, after {end}; {remedy}")
+        return result
+    info(f"finished after {end}")
+    if progress.best_dev_loss is not None and not progress.best_update:
+        warn("no update improved the dev loss, so the model is as it was; lower --learning-rate, or give more text")
+    if progress.best_dev_loss is not None and progress.best_update == progress.update:
+        info("the dev loss was still improving when training ended: more --minutes or --max-epochs would help")
+    if training.average and not progress.averaged_steps:
+        warn("training ended before parameters were averaged; set --max-epochs, or raise --average")
+    return result
+
+
+def _longer_limit(progress: Progress, training: TrainingConfig) -> str:
+    """Return an option that lets a finished training run continue: twice the limit that ended it."""
+    reason = progress.stop_reason
+    if reason.endswith("without improvement"):
+        return f"--patience {2 * training.patience}"
+    if "minute" in reason and training.minutes is not None:
+        return f"--minutes {2 * training.minutes:g}"
+    if "update" in reason and training.max_updates is not None:
+        return f"--max-updates {2 * training.max_updates}"
+    if training.max_epochs is not None:
+        return f"--max-epochs {2 * training.max_epochs}"
+    return f"--minutes {2 * (training.minutes or 1):g}"
 
 
 def format_start(started: TrainingStarted, token_name: str) -> str:

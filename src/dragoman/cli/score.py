@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dragoman.data.corpus import Corpus
-    from dragoman.data.tokenizer import LinePairs
     from dragoman.models.language_model import LanguageModel
     from dragoman.report.language_models import ModelInputs
 
@@ -105,27 +104,47 @@ def score(
       echo "the cat sat" | dragoman score kn2 kn5 --words --picture cat.svg
       dragoman score de-en --src test.de --text test.en
     """
-    from dragoman.data.pair_files import read_pairs
     from dragoman.evaluation.surprisal import surprisal_table
-    from dragoman.report.language_models import sentence_columns, sentence_scores, word_scores
-    from dragoman.report.surprisal import draw_surprisals, surprisal_grid, surprisal_tsv
+    from dragoman.report.surprisal import draw_surprisals
 
     score_options.check(models)
-    if score_options.src is None:
-        loaded = {str(path): _load(path, raw=score_options.raw) for path in models}
-        is_empty = text == "-" and sys.stdin is not None and not sys.stdin.buffer.peek(1)  # type: ignore[union-attr]
-        if is_empty and not score_options.picture:
-            return  # no lines in, no lines out
-        corpora = options.encode_for_models(list(loaded.items()), text, field)
-        inputs: ModelInputs = dict(zip(loaded, zip(loaded.values(), corpora, strict=True), strict=True))
-    else:
-        lines = read_pairs(score_options.src, text, score_options.src_field, field)
-        inputs = {str(path): _condition_on_source(path, lines) for path in models}
+    inputs = _read_inputs(models, text, field, score_options)
+    if inputs is None:
+        return  # no lines in, no lines out
     if score_options.picture is not None:
         named = dict(zip(options.short_names(list(inputs)), inputs.values(), strict=True))
         table = surprisal_table(named, by_token=score_options.by_token)
         draw_surprisals(table, score_options.picture, title="Surprisal: -log2 P(word | words before)")
         info(f"{score_options.picture}: the surprisal of each word, in bits")
+    _print_scores(inputs, score_options)
+
+
+def _read_inputs(models: list[Path], text: str, field: str | None, score_options: ScoreOptions) -> ModelInputs | None:
+    """Return the models with the text as each of them reads it; None if standard input is empty."""
+    from dragoman.data.pair_files import read_pairs
+    from dragoman.models.loading import load_translator
+
+    if score_options.src is not None:
+        lines = read_pairs(score_options.src, text, score_options.src_field, field)
+        translators = {str(path): load_translator(path) for path in models}
+        return {
+            name: (model.condition_on(lines.source), model.target.encode(lines.target))
+            for name, model in translators.items()
+        }
+    loaded = {str(path): _load(path, raw=score_options.raw) for path in models}
+    is_empty = text == "-" and sys.stdin is not None and not sys.stdin.buffer.peek(1)  # type: ignore[union-attr]
+    if is_empty and not score_options.picture:
+        return None
+    corpora = options.encode_for_models(list(loaded.items()), text, field)
+    return dict(zip(loaded, zip(loaded.values(), corpora, strict=True), strict=True))
+
+
+def _print_scores(inputs: ModelInputs, score_options: ScoreOptions) -> None:
+    """Print the scores of one model, or a table of several."""
+    from dragoman.evaluation.surprisal import surprisal_table
+    from dragoman.report.language_models import sentence_columns, sentence_scores, word_scores
+    from dragoman.report.surprisal import surprisal_grid, surprisal_tsv
+
     base = math.log(10) if score_options.log10 else 1.0
     if len(inputs) == 1:
         [single] = inputs.values()
@@ -133,22 +152,14 @@ def score(
         print(rows(*single, base))
     elif not score_options.has_rows:
         print(sentence_columns(inputs, base, is_terminal=sys.stdout.isatty()))
-    elif sys.stdout.isatty():
+    else:
+        table = surprisal_table(inputs, by_token=score_options.by_token)
+        if not sys.stdout.isatty():
+            print(surprisal_tsv(table))
+            return
         from rich.console import Console
 
-        Console(width=MAX_WIDTH).print(
-            surprisal_grid(surprisal_table(inputs, by_token=score_options.by_token))
-        )  # words and names are not truncated
-    else:
-        print(surprisal_tsv(surprisal_table(inputs, by_token=score_options.by_token)))
-
-
-def _condition_on_source(path: Path, lines: LinePairs) -> tuple[LanguageModel, Corpus]:
-    """Return a translator as a language model for these source lines, and the target lines in its tokens."""
-    from dragoman.models.loading import load_translator
-
-    model = load_translator(path)
-    return model.condition_on(lines.source), model.target.encode(lines.target)
+        Console(width=MAX_WIDTH).print(surprisal_grid(table))  # words and names are not truncated
 
 
 def _load(path: Path, *, raw: bool) -> LanguageModel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,22 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.fine_tuning import FromOptions, ReplayPairOptions
-from dragoman.cli.gradient_training import check_training_output, fit_with_progress
 from dragoman.cli.main import seconds_since_start
-from dragoman.cli.messages import info, status, warn, warn_if_mostly_unknown
+from dragoman.cli.messages import info, status, suggest_command, warn, warn_if_mostly_unknown
 from dragoman.cli.option_groups import GivenSettings, OptionGroup, option, with_option_groups
 from dragoman.cli.options import NO_PAIR_FILE, Force, Output, PairFileOptions, Src, SrcField, Tgt, TgtField
+from dragoman.cli.progress import fit_with_progress
 from dragoman.core.errors import DataError
 from dragoman.models.configs import TranslatorConfig, size_preset
 from dragoman.training.config import TRANSLATOR, TrainingConfig
 
 if TYPE_CHECKING:
-    from dragoman.cli.translator_training import TrainingSetup
-    from dragoman.data.corpus import ParallelCorpus
+    from dragoman.cli.progress import TrainingTexts
     from dragoman.data.tokenizer import LinePairs
-    from dragoman.models.planning import EncodedPairs
+    from dragoman.models.planning import EncodedPairs, StoredRun
     from dragoman.models.translator import Translator
-    from dragoman.models.two_way import TwoWayTranslator
+    from dragoman.models.translator_training import TrainingSetup
+    from dragoman.training.fit import FitResult
 
 CHOSEN_BY_SIZE = {
     **size_preset(0).model,
@@ -57,15 +56,11 @@ class TextOptions(OptionGroup):
 
     def languages(self, base: Translator | None) -> list[str | None]:
         """Return the codes of source and target language: given, of the model of --from, or by the names of the files."""
-        from dragoman.data.languages import check_language, languages_from_paths
+        from dragoman.data.languages import choose_languages
 
-        given = (("--src-lang", self.pair_file.src_lang), ("--tgt-lang", self.pair_file.tgt_lang))
         files = [self.src or "", self.tgt or ""] if self.pair_file.pairs is None else [self.pair_file.pairs]
         recorded = (None, None) if base is None else (base.source.language, base.target.language)
-        return [
-            (known or language) if code is None else check_language(code, name)
-            for (name, code), known, language in zip(given, recorded, languages_from_paths(files), strict=True)
-        ]
+        return choose_languages((self.pair_file.src_lang, self.pair_file.tgt_lang), files, recorded)
 
     def read(self) -> tuple[LinePairs, LinePairs | None]:
         """Return the training pairs and the dev pairs."""
@@ -121,13 +116,25 @@ class TokenizerOptions(OptionGroup):
             names = "--units, --tgt-units, --src-format, --min-count, --max-size and --vocab"
             raise DataError(f"--from uses the tokenizers of its translator; remove {names}")
 
-    def encode(self, lines: LinePairs, max_subwords: int | None = None) -> EncodedPairs:
-        """Encode the texts by tokenizers that are trained on them, or those of another translator."""
+    @property
+    def chooses_units(self) -> bool:
+        """Whether the kind of tokens is chosen by the text."""
+        return self.units == "auto" and self.vocab_from is None
+
+    def encode(
+        self, lines: LinePairs, max_subwords: int | None = None, units: tuple[str, str] | None = None
+    ) -> EncodedPairs:
+        """Encode the texts by tokenizers that are trained on them, or those of another translator.
+
+        `units` are the kinds of source and target tokens if none are given.
+        """
         from dragoman.data.corpus import ParallelCorpus
         from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
         from dragoman.models.loading import load_translator
         from dragoman.models.planning import EncodedPairs
 
+        if units is not None and self.chooses_units:
+            return replace(self, units=units[0], tgt_units=self.tgt_units or units[1]).encode(lines, max_subwords)
         if self.src_format not in (PLAIN_TEXT, TREE):
             raise DataError(f"--src-format {self.src_format}: choose {PLAIN_TEXT} or {TREE}")
         if self.vocab_from is not None:
@@ -175,93 +182,107 @@ def train_translator(
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
       dragoman train translator --from de-en --src new.de --tgt new.en --dev-src new-dev.de --dev-tgt new-dev.en -o new
     """
-    from dragoman.cli.translator_training import choose_settings, report_translator, settings_for_fine_tuning
     from dragoman.data.segmenters import token_name
-    from dragoman.models.planning import EncodedPairs, reserve_for_search
-    from dragoman.models.translator import Translator
-    from dragoman.models.translator_training import (
-        add_alignments,
-        check_translator_data,
-        describe_data,
-        encode_pairs,
-        model_directories,
-    )
+    from dragoman.io.storage import check_training_directory
+    from dragoman.models.planning import StoredRun, reserve_for_search
+    from dragoman.models.translator_training import describe_data
 
-    check_training_output(output, force=force)
-    with status("reading"):
-        base = start.load(Translator, model_config, given["model"])
-        languages = texts.languages(base)
-        lines, dev_lines = texts.read()
-        check_translator_data(lines, base.settings if base else model_config, given["model"])
-    settings = model_config, training_config, given
-    if base is None:
-        setup = choose_settings(tokenizers, lines, dev_lines, *settings, output, force=force)
-        pairs, translator = _create(setup, languages)
-    else:
-        base = base.for_text(lines.source, lines.target, source_language=languages[0], target_language=languages[1])
-        pairs, translator = _extend(base, lines, tokenizers, start)
-        data = EncodedPairs(pairs, translator.source, translator.target)
-        setup = settings_for_fine_tuning(lines, dev_lines, data, *settings)
-    lines, dev_lines = setup.lines, setup.dev
-    with status("reading"):
-        old_lines, old_dev_lines = replay.read(setup.training, texts.pair_file, (texts.src_field, texts.tgt_field))
-        old, old_dev = (None if text is None else encode_pairs(text, translator) for text in (old_lines, old_dev_lines))
-    dev = None if dev_lines is None else _encode_dev(texts, lines, dev_lines, translator)
-    units_were_chosen = tokenizers.units == "auto" and tokenizers.vocab_from is None and base is None
-    for message in describe_data(translator, pairs, units_were_chosen=units_were_chosen, is_continued=base is not None):
+    check_training_directory(output, replace=force)
+    stored = None if force else StoredRun.read(output)
+    setup, base = _set_up(texts, tokenizers, start, (model_config, training_config, given), stored)
+    units_were_chosen = tokenizers.chooses_units and base is None
+    for message in (
+        *setup.messages,
+        *describe_data(setup, units_were_chosen=units_were_chosen, is_continued=bool(base)),
+    ):
         info(message)
-    with status("aligning the training pairs"):
-        pairs = add_alignments(pairs, translator, lines, texts.alignments)
-        old = old if old is None or old_lines is None else add_alignments(old, translator, old_lines, None)
-    texts_to_translate = [text for text in (dev, old_dev) if text is not None]
-    predictions = sum(int(text.sizes.sum()) for text in texts_to_translate)
+    data, old_dev = _encode_texts(setup, texts, replay)
+    predictions = sum(int(text.sizes.sum()) for text in (data[1], data[3]) if text is not None)
     reserve = reserve_for_search(predictions if base is None else 2 * predictions)  # also before training
     result = fit_with_progress(
-        translator,
-        (pairs, dev, old, old_dev),
+        setup.translator,
+        data,
         setup.training,
         output,
         force=force,
-        token_name=token_name(translator.target.segmenter),
+        token_name=token_name(setup.translator.target.segmenter),
         elapsed_seconds=seconds_since_start(),
         reserve=reserve,
     )
     minutes = setup.training.minutes
     share = 1.0 if minutes is None else reserve.share_within(60 * minutes, result.prediction_seconds)
-    report_translator(result, model_directories(output, translator), dev_lines, old_dev_lines, base, share, len(pairs))
+    _report(result, output, setup, old_dev, base, share)
 
 
-def _create(
-    setup: TrainingSetup, languages: Sequence[str | None]
-) -> tuple[ParallelCorpus, Translator | TwoWayTranslator]:
-    """Return the training data, and a translator of these languages with initial parameters."""
-    from dragoman.models.translator_training import create_translator
+def _set_up(
+    texts: TextOptions,
+    tokenizers: TokenizerOptions,
+    start: FromOptions,
+    settings: tuple[TranslatorConfig, TrainingConfig, GivenSettings],
+    stored: StoredRun | None,
+) -> tuple[TrainingSetup, Translator | None]:
+    """Read the texts and create a translator, or load the one of --from. Return also the latter, before any changes."""
+    from dragoman.models.translator import Translator
+    from dragoman.models.translator_training import check_translator_data, set_up_fine_tuning, set_up_training
 
-    source, target = (
-        replace(tokenizer, language=language or tokenizer.language)
-        for tokenizer, language in zip((setup.data.source, setup.data.target), languages, strict=True)
-    )
-    return create_translator(setup.data.pairs, source, target, setup.model, setup.training.seed)
+    model_config, training_config, given = settings
+    with status("reading"):
+        base = start.load(Translator, model_config, given["model"])
+        languages = texts.languages(base)
+        lines, dev = texts.read()
+        check_translator_data(lines, base.settings if base else model_config, given["model"])
+    if base is not None:
+        tokenizers.check_unused(start)
+        base = base.for_text(lines.source, lines.target, source_language=languages[0], target_language=languages[1])
+        translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
+        return set_up_fine_tuning(translator, lines, dev, training_config, given), base
+    with status("preparing the texts and choosing settings"):
+        data = tokenizers.encode, lines, dev
+        return set_up_training(*data, *settings, languages, stored, seconds_since_start), None
 
 
-def _extend(
-    base: Translator, lines: LinePairs, tokenizers: TokenizerOptions, start: FromOptions
-) -> tuple[ParallelCorpus, Translator]:
-    """Return the training data, and a copy of a trained translator, with new tokens if requested."""
-    tokenizers.check_unused(start)
-    translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
-    return lines.encode(translator.source, translator.target), translator
+def _encode_texts(
+    setup: TrainingSetup, texts: TextOptions, replay: ReplayPairOptions
+) -> tuple[TrainingTexts, LinePairs | None]:
+    """Encode the dev text and the old texts, and align the training texts. Return also the lines of the old dev text."""
+    from dragoman.models.translator_training import add_alignments, encode_pairs, looks_swapped
+
+    with status("reading"):
+        old_lines, old_dev_lines = replay.read(setup.training, texts.pair_file, (texts.src_field, texts.tgt_field))
+        dev = None
+        if setup.dev is not None:
+            dev = encode_pairs(setup.dev, setup.translator)
+            warn_if_mostly_unknown(dev.source, setup.dev.name)
+            warn_if_mostly_unknown(dev.target, texts.dev_tgt or texts.dev_pairs or setup.dev.name)
+            if looks_swapped(setup.lines, setup.dev):
+                swapped = "are --dev-src and --dev-tgt swapped?"
+                warn(f"{setup.dev.name}: has the words of the target language; {swapped}")
+        old_dev = None if old_dev_lines is None else encode_pairs(old_dev_lines, setup.translator)
+    with status("aligning the training pairs"):
+        pairs, old = add_alignments(setup.pairs, setup.translator, setup.lines, texts.alignments), None
+        if old_lines is not None:
+            old = add_alignments(encode_pairs(old_lines, setup.translator), setup.translator, old_lines, None)
+    return (pairs, dev, old, old_dev), old_dev_lines
 
 
-def _encode_dev(
-    texts: TextOptions, lines: LinePairs, dev_lines: LinePairs, translator: Translator | TwoWayTranslator
-) -> ParallelCorpus:
-    """Encode the dev text, with warnings about unknown words and exchanged languages."""
-    from dragoman.models.translator_training import encode_pairs, looks_swapped
+def _report(
+    result: FitResult,
+    output: Path,
+    setup: TrainingSetup,
+    old_dev: LinePairs | None,
+    base: Translator | None,
+    share: float,
+) -> None:
+    """Print what the translator does with a share of the dev texts, and what to do next."""
+    from dragoman.models.translator_training import model_directories, report_on_dev
 
-    dev = encode_pairs(dev_lines, translator)
-    warn_if_mostly_unknown(dev.source, dev_lines.name)
-    warn_if_mostly_unknown(dev.target, f"{texts.dev_tgt or texts.dev_pairs}")
-    if looks_swapped(lines, dev_lines):
-        warn(f"{dev_lines.name}: has the words of the target language; are --dev-src and --dev-tgt swapped?")
-    return dev
+    translators = model_directories(output, setup.translator)
+    with status("translating the dev text"):
+        report = report_on_dev(result, translators, setup, old_dev, base, share)
+    for line in report.lines:
+        info(line)
+    path = next(iter(translators))
+    info(f"{path}: {seconds_since_start():,.1f} seconds in total")
+    if report.is_usable:
+        suggest_command("translate", path)
+        suggest_command("evaluate", path, "--src", "FILE", "--ref", "FILE")

@@ -112,6 +112,21 @@ def languages_from_paths(paths: Sequence[str]) -> list[str | None]:
     return languages if len({*languages}) == len(languages) or not all(languages) else [None] * len(paths)
 
 
+def choose_languages(
+    given: Sequence[str | None], paths: Sequence[str], recorded: Sequence[str | None] = (None, None)
+) -> list[str | None]:
+    """Return the languages of two texts: those of --src-lang and --tgt-lang, else recorded ones, else by their files.
+
+    >>> choose_languages([None, "eng"], ["train.de", "train.tgt"])
+    ['de', 'en']
+    """
+    options = ("--src-lang", "--tgt-lang")
+    return [
+        (known or language) if code is None else check_language(code, option)
+        for option, code, known, language in zip(options, given, recorded, languages_from_paths(paths), strict=True)
+    ]
+
+
 def saved_languages(config: Mapping[str, object]) -> tuple[str | None, str | None]:
     """Return the source and target language in the configuration of a translator, as far as they are recorded.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.formats import read_lines
-from dragoman.data.languages import LANGUAGE_NAMES
+from dragoman.data.languages import choose_languages, describe_language, language_from_path
 from dragoman.data.pair_files import Languages, read_pair_file, read_pairs
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.io.storage import write_text
@@ -74,24 +74,30 @@ class CorpusFiles:
         return Languages(self.src_lang, self.tgt_lang)
 
     @property
+    def language_codes(self) -> list[str | None]:
+        """The language of the text, or those of both sides, as far as they are given or in the names of the files."""
+        if self.text is not None:
+            return [language_from_path(self.text)]
+        files = [path for path in (self.pairs or self.src, self.tgt) if path is not None]
+        return choose_languages(self.languages, files)
+
+    @property
     def names(self) -> CorpusNames:
         """How the report calls the text and its languages."""
         files = [Path(path).name for path in (self.pairs or self.src, self.tgt or self.text) if path is not None]
+        languages = [describe_language(code) for code in self.language_codes]
         if self.pairs is not None:
-            names = [LANGUAGE_NAMES.get(code or "", side) for code, side in zip(self.languages, SIDES, strict=True)]
-            return CorpusNames(f"The ladder, {' to '.join(names)}: {files[0]}", names[0], names[1])
-        languages = [language_of_file(name) for name in files]
+            languages = [language or side for language, side in zip(languages, SIDES, strict=True)]
         known = [language for language in languages if language is not None]
-        if len(set(known)) < len(files):
+        if len(known) < len(languages):
             return CorpusNames(f"The ladder, {' to '.join(files)}", files[0], files[-1])
         return CorpusNames(f"The ladder, {' to '.join(known)}: {', '.join(files)}", known[0], known[-1])
 
     @property
     def language_notes(self) -> dict[str, list[str]]:
-        """The codes of both languages, if the names of the files have them."""
-        codes = [language_code_of_file(Path(path).name) for path in (self.src, self.tgt) if path is not None]
-        known = [code for code in codes if code is not None]
-        return {"languages": known} if len(set(known)) == 2 else {}
+        """The codes of both languages, if they are known."""
+        codes = [code for code in self.language_codes if code is not None]
+        return {"languages": codes} if len(codes) == 2 else {}
 
     def read(self) -> tuple[CorpusPart, CorpusPart | None, CorpusPart | None]:
         """Return the training text and, where they are given, dev and test text."""
@@ -110,26 +116,6 @@ class CorpusNames:
     title: str
     source: str
     target: str
-
-
-def language_code_of_file(file: str) -> str | None:
-    """Return the language code that is the extension of a file.
-
-    >>> language_code_of_file("train.de.gz"), language_code_of_file("book.txt")
-    ('de', None)
-    """
-    code = file.removesuffix(".gz").rpartition(".")[2]
-    return code if code in LANGUAGE_NAMES else None
-
-
-def language_of_file(file: str) -> str | None:
-    """Return the language whose code the name of a file ends with.
-
-    >>> language_of_file("train.de.gz"), language_of_file("book.txt")
-    ('German', None)
-    """
-    code = language_code_of_file(file)
-    return None if code is None else LANGUAGE_NAMES[code]
 
 
 def _option(name: str) -> str:

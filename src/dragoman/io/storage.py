@@ -137,6 +137,12 @@ def check_output_directory(path: Path, *, replace: bool, kind: DirectoryKind = M
         raise DataError(f"{path}: already contains {kind.description}; choose another directory or pass --force")
 
 
+def check_training_directory(path: Path, *, replace: bool) -> None:
+    """Raise an error if a model cannot be written to a directory, unless a training run in it can be resumed."""
+    if not (path / CHECKPOINT_FILE).is_file():
+        check_output_directory(path, replace=replace)
+
+
 def is_user_written(file: Path) -> bool:
     """Return whether this is a model card that the user has written or taken over."""
     is_card = file.name == CARD_FILE and file.is_file()

@@ -1,29 +1,140 @@
-"""What training a translator on texts needs: checks and descriptions of the data, alignments, dev scores."""
+"""Training a translator on texts: choice of settings, checks and descriptions of the data, alignments, dev scores."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from dragoman.align.aligner import Aligner
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import word_links_to_tokens
 from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
+from dragoman.data.held_out import default_size, hold_out
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
 from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task
-from dragoman.io.model_card import CardScore, choose_examples, write_examples
-from dragoman.models.configs import TranslatorConfig, inapplicable_setting
+from dragoman.io.model_card import CardScore, choose_examples, has_scores, write_examples
+from dragoman.models.configs import TranslatorConfig, inapplicable_setting, with_size_preset
+from dragoman.models.planning import EncodedPairs, StoredRun, TranslatorPlanner
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
+from dragoman.training.config import TrainingConfig, for_fine_tuning
+from dragoman.training.fit import FitResult
 
 # At least this BLEU, or percentage of words that are right, is called usable.
 MIN_QUALITY = {TargetKind.SENTENCES: 10.0, TargetKind.WORDS: 20.0, TargetKind.PHONES: 20.0}
 MIN_SOURCE_EFFECT = 1.15  # ratio of the perplexities with the sources of other lines and with the right ones
 FEW_EPOCHS, FEW_PAIRS = 2.0, 5_000
 MANY_UNKNOWN = 0.03  # share of unknown tokens in a training text that is reported
+MIN_PAIRS_TO_HOLD_OUT = 200
+MAX_HELD_OUT = 1_000
+
+
+@dataclass(frozen=True)
+class TrainingSetup:
+    """A translator with initial parameters, its data and the settings of its training."""
+
+    translator: Translator | TwoWayTranslator
+    pairs: ParallelCorpus
+    lines: LinePairs
+    dev: LinePairs | None
+    training: TrainingConfig
+    messages: Sequence[str] = ()  # about what was chosen
+
+
+class PairEncoder(Protocol):
+    """Encodes pairs by tokenizers that are trained on them.
+
+    Args:
+        lines: The training pairs.
+        max_subwords: Maximum number of subwords.
+        units: Kinds of source and target tokens, if the user has not chosen them.
+    """
+
+    def __call__(
+        self, lines: LinePairs, max_subwords: int | None = None, units: tuple[str, str] | None = None
+    ) -> EncodedPairs: ...
+
+
+def set_up_training(
+    encode: PairEncoder,
+    lines: LinePairs,
+    dev: LinePairs | None,
+    model: TranslatorConfig,
+    training: TrainingConfig,
+    given: Mapping[str, Collection[str]],
+    languages: Sequence[str | None] = (None, None),
+    stored: StoredRun | None = None,
+    elapsed: Callable[[], float] = lambda: 0.0,
+) -> TrainingSetup:
+    """Create a translator. Settings that are not given are those of a run to resume, or chosen by text and time.
+
+    Args:
+        encode: Encodes the training pairs.
+        lines: The training pairs.
+        dev: The dev text. Without one, some of the training pairs are held out, unless epochs or updates are limited.
+        model: Settings of the translator.
+        training: Settings of training.
+        given: Names of the settings that are given, of the sections model and training.
+        languages: Codes of the source and target language, as far as they are known.
+        stored: The settings of the run to resume, if there is one.
+        elapsed: Returns the seconds of the time limit that are over.
+    """
+    is_limited = bool(set(given["training"]) & {"max_epochs", "max_updates"})
+    messages: list[str] = []
+    if dev is None and (not is_limited if stored is None else stored.has_dev):
+        lines, dev = _hold_out_dev(lines)
+        if dev is not None:
+            messages.append(
+                f"no dev text: {len(dev.source):,} of the pairs are held out for it; another one is given with "
+                "--dev-src and --dev-tgt"
+            )
+    if stored is not None:
+        data = encode(lines, units=stored.units)
+        model, training = stored.apply(model, training, given)
+    elif is_limited:
+        data = encode(lines)
+        model, training = with_size_preset(len(data.pairs), model, training, given)
+    else:
+        plan = TranslatorPlanner(partial(encode, lines), dev, model, training, given).plan(training.minutes, elapsed)
+        messages.append(f"plan: {plan.describe()}")
+        if training.minutes is None:
+            limit = f"after at most {plan.training.minutes:g} minutes"
+            messages.append(f"training ends when the dev loss stops improving, {limit}")
+        data, model, training = plan.data, plan.model, plan.training
+    source, target = (
+        replace(tokenizer, language=language or tokenizer.language)
+        for tokenizer, language in zip(data[1:], languages, strict=True)
+    )
+    pairs, translator = create_translator(data.pairs, source, target, model, training.seed)
+    return TrainingSetup(translator, pairs, lines, dev, training, messages)
+
+
+def _hold_out_dev(lines: LinePairs) -> tuple[LinePairs, LinePairs | None]:
+    """Take some of the training pairs as dev text, unless there are very few."""
+    if len(lines.source) < MIN_PAIRS_TO_HOLD_OUT:
+        return lines, None
+    train, dev = hold_out([lines.source, lines.target], min(MAX_HELD_OUT, default_size(len(lines.source))))
+    return lines.select(train), replace(lines.select(dev), name="the held-out pairs")
+
+
+def set_up_fine_tuning(
+    translator: Translator,
+    lines: LinePairs,
+    dev: LinePairs | None,
+    training: TrainingConfig,
+    given: Mapping[str, Collection[str]],
+) -> TrainingSetup:
+    """Choose settings to train a translator further: the time, if it is given, is the only limit."""
+    pairs = lines.encode(translator.source, translator.target)
+    _, training = with_size_preset(len(pairs), translator.settings, training, given)
+    if training.minutes is not None and "max_epochs" not in given["training"]:
+        training = training.model_copy(update={"max_epochs": None})
+    return TrainingSetup(translator, pairs, lines, dev, for_fine_tuning(training, given["training"]))
 
 
 def create_translator(
@@ -77,10 +188,9 @@ def add_alignments(
     return replace(pairs, alignments=word_links_to_tokens(gold, list(zip(source, target, strict=True)), str(path)))
 
 
-def describe_data(
-    model: Translator | TwoWayTranslator, pairs: ParallelCorpus, *, units_were_chosen: bool, is_continued: bool = False
-) -> Iterator[str]:
+def describe_data(setup: TrainingSetup, *, units_were_chosen: bool, is_continued: bool = False) -> Iterator[str]:
     """Yield lines about the size of the data and the model, and about problems of the data."""
+    model, pairs = setup.translator, setup.pairs
     tokenizers = model.source, model.target
     kinds = " and ".join(f"{len(tokenizer.vocab):,} ({tokenizer.segmenter.spec})" for tokenizer in tokenizers)
     read, predicted = (int(text.sizes.sum()) for text in (pairs.source, pairs.target))
@@ -202,6 +312,55 @@ def score_text(model: Translator, lines: LinePairs, share: float = 1.0) -> DevRe
         return result
     shifted = [*lines.source[len(texts) // 3 :], *lines.source[: len(texts) // 3]]
     return replace(result, shuffled_perplexity=model.likelihood(shifted, lines.target).perplexity)
+
+
+class DevReport(NamedTuple):
+    """What trained translators do with the dev texts, in lines of text."""
+
+    lines: list[str]
+    is_usable: bool
+
+
+def report_on_dev(
+    result: FitResult,
+    translators: Mapping[Path, Translator],
+    setup: TrainingSetup,
+    old_dev: LinePairs | None = None,
+    base: Translator | None = None,
+    share: float = 1.0,
+) -> DevReport:
+    """Translate the dev texts with a translator, or with two of opposite directions, unless that was done before.
+
+    Args:
+        result: The result of training.
+        translators: Translators by their directories.
+        setup: What was trained.
+        old_dev: The dev text of the training before.
+        base: The translator before training, if it was trained further.
+        share: Share of each dev text to translate.
+    """
+    report, is_usable = list[str](), True
+    if result.already_finished and all(map(has_scores, translators)):
+        return DevReport(report, is_usable)
+    for (path, model), lines in zip(translators.items(), (setup.dev, setup.dev and setup.dev.reversed), strict=False):
+        if lines is None:
+            continue
+        texts = {"dev": lines} if old_dev is None else {"dev": lines, "old dev": old_dev}
+        if base is not None:
+            report += [f"before training: {name} text: {score_text(base, text, share)}" for name, text in texts.items()]
+        scores = score_on_dev(path, model, texts, share)
+        for name, score in scores.items():
+            part = f" ({score.sentences:,} of {len(texts[name].source):,} sentences)" if share < 1 else ""
+            report.append(f"{path}: {name} text{part}: {score}")
+        for example in scores["dev"].examples:
+            report.append(f"  source       {example.source}")
+            report.append(f"  translation  {example.translation}")
+            report.append(f"  reference    {example.reference}")
+        if not scores["dev"].is_usable:
+            reason = explain_poor_result(scores["dev"], len(setup.pairs), result.epochs)
+            report.append(f"these translations are not usable: {reason}")
+            is_usable = False
+    return DevReport(report, is_usable)
 
 
 def explain_poor_result(result: DevResult, pairs: int, epochs: float) -> str:

@@ -104,8 +104,7 @@ def fit(
 ) -> FitResult:
     """Train a model in place. Other arguments are settings of `TrainingConfig`.
 
-    A model that was trained before is trained further: its dev loss is computed first, and its parameters are kept
-    unless training improves them.
+    A model that was trained before keeps its parameters unless training improves its dev loss.
 
     Args:
         model: A model of this package, or any torch module with a custom objective.
@@ -116,8 +115,7 @@ def fit(
             same call, with bit-identical results.
         force: Replace a training run in the directory.
         callback: Called when training starts and after each step.
-        objective: Function of model, examples and generator (None in evaluation) that returns the losses of all
-            predictions.
+        objective: Function of model, examples and generator (None in evaluation) that returns all losses.
         replay: Old training data, against forgetting: a sample of it is the share `replay_share` of every epoch.
         replay_dev: Old dev data, evaluated with `dev`. The best parameters are selected by `dev` only.
         elapsed_seconds: Seconds of `minutes` that have been used before.
@@ -133,38 +131,50 @@ def fit(
     True
     """
     config = validate(config or TrainingConfig, settings, "settings")
-    for text in (data, dev, replay, replay_dev):
-        _check_data(model, text, config, "dev" if text is dev or text is replay_dev else "training")
+    texts = {"train": data, "dev": dev, "replay": replay, "replay_dev": replay_dev}
+    for name, text in texts.items():
+        _check_data(model, text, config, "dev" if name.endswith("dev") else "training")
     earlier = _earlier_data(model)
     if earlier and config.unknown_rate is None:
         config = validate(config, {"unknown_rate": 0.0}, "settings")
-    fingerprints = _fingerprints({"train": data, "dev": dev, "replay": replay, "replay_dev": replay_dev})
     task = create_task(model, data, dev, config, objective, replay, replay_dev)
     task = replace(task, elapsed_seconds=elapsed_seconds, reserve=reserve or TimeReserve())
+    with limit_threads(config.threads), on_device(model, config.device), frozen(model, config.freeze):
+        if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
+            fingerprints = {**_fingerprints(texts), "start": arrays_fingerprint(model.arrays())}
+            metadata = {"training": config.model_dump(mode="json"), "data": fingerprints}
+            model.training_metadata = {**metadata, "trained_from": earlier} if earlier else metadata
+        return _start_or_resume(model, task, output, callback, force=force, evaluate_first=bool(earlier))
+
+
+def _start_or_resume(
+    model: nn.Module,
+    task: TrainingTask,
+    output: str | Path | None,
+    callback: TrainingCallback | None,
+    *,
+    force: bool,
+    evaluate_first: bool,
+) -> FitResult:
+    """Train to the end, unless the training run in the directory is finished already."""
     directory = None
     if output is not None:
         if not isinstance(model, StorableModel):
             raise DataError("only models of this package can be trained in a directory; leave out output")
         directory = TrainingDirectory(Path(output), model)
-    with limit_threads(config.threads), on_device(model, config.device), frozen(model, config.freeze):
-        if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
-            fingerprints["start"] = arrays_fingerprint(model.arrays())
-            model.training_metadata = {"training": config.model_dump(mode="json"), "data": fingerprints}
-            if earlier:
-                model.training_metadata = {**model.training_metadata, "trained_from": earlier}
-        state = TrainState.create(model, config)
-        finished = directory is not None and directory.create_or_resume(state, config, force=force)
-        if not finished:
-            if directory is not None:
-                task = replace(task, pace_log=PaceLog(directory.pace_file))
-            if earlier:
-                evaluate_start(state, task)
-            _run(state, task, directory, callback or (lambda event: None), forced=force)
-        load_parameters(model, state.best_parameters)
-        progress = state.progress
-        batches = max(1, len(task.batches(progress.epoch)))
-        prediction_seconds = progress.pace.update_seconds * batches / task.predictions
-        return FitResult(progress, progress.epoch + progress.batch / batches, prediction_seconds, finished)
+    state = TrainState.create(model, task.config)
+    finished = directory is not None and directory.create_or_resume(state, task.config, force=force)
+    if not finished:
+        if directory is not None:
+            task = replace(task, pace_log=PaceLog(directory.pace_file))
+        if evaluate_first:
+            evaluate_start(state, task)
+        _run(state, task, directory, callback or (lambda event: None), forced=force)
+    load_parameters(model, state.best_parameters)
+    progress = state.progress
+    batches = max(1, len(task.batches(progress.epoch)))
+    prediction_seconds = progress.pace.update_seconds * batches / task.predictions
+    return FitResult(progress, progress.epoch + progress.batch / batches, prediction_seconds, finished)
 
 
 def _earlier_data(model: nn.Module) -> list[object]:
