@@ -1,163 +1,39 @@
-"""The page in a real browser: translation, search, language models, reports, keyboard use and errors.
-
-These tests need Debian's Chromium (apt-get install chromium) and Playwright's Python package; without them they are
-skipped. The translator uses a dictionary, so that its output is known.
-"""
+"""The page in a real browser: translation, search, language models and reports."""
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-import uvicorn
 
-from dragoman import Corpus, Mixture, NgramModel, ParallelCorpus, Tokenizer, Translator
-from dragoman.io.model_card import write_examples
-from dragoman.report.page import Page as Report
-from dragoman.report.page import PageFigure, PageSection, PageTable, Paragraphs, write_html
+from browsing import (
+    ENGLISH,
+    HOSTILE,
+    PHONE,
+    READOUT,
+    REPORT_TITLE,
+    TARGET_TOKENS,
+    TIMEOUT,
+    TRANSLATION,
+    base_url,
+    browser,
+    expect_text,
+    open_page,
+    playwright,
+    problems,
+    serve,
+    translate_url,
+    write_run,
+)
+from dragoman import Corpus, Mixture, NgramModel
 from dragoman.serve import RequestLimits
-from dragoman.serve.app import create_app
-from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
-from dragoman.serve.server import create_config
+from dragoman.serve.registry import ModelRegistry
 from dragoman.serve.service import Service
-from serving import wait_until
-from word_for_word import WordForWord
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("Chromium is not installed: apt-get install chromium", allow_module_level=True)
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test installs it")
-
-ARGUMENTS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-]
-ENGLISH = ["the dog sleeps .", "the bird sings .", "the dog sings .", "the bird sleeps ."]
-HOSTILE = '<img src=x onerror="window.hit = 1"><script>window.hit = 1</script>'
-TIMEOUT = 60_000  # milliseconds
-PHONE = {"width": 360, "height": 740}
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><rect width="90" height="30"/></svg>'
-REPORT_TITLE = "Ladder of a run"
-
-
-# -- the service and the browser ---------------------------------------------------------------------------------------
-
-
-def write_run(path: Path) -> None:
-    """Write three language models, training metrics of one of them, and a report."""
-    corpus = Corpus.from_sentences(ENGLISH)
-    for order in (1, 2, 3):
-        NgramModel.train(corpus, order=order, smoothing="witten-bell").save(path / "rungs" / f"wb-{order}")
-    metrics = [{"update": n, "epoch": n // 5, "train_loss": 5 / n, "dev_loss": 6 / n} for n in range(1, 6)]
-    (path / "rungs" / "wb-2" / "metrics.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in metrics))
-    accuracy = PageTable(["% correct", "agreement", "topic"], [["wb-1", "50.0", "61.5"], ["wb-2", "75.5", "62.5"]])
-    lengths = PageTable(["BLEU by words", "up to 5", "6 to 10"], [["word for word", "41.5", "12.5"]])
-    sections = [
-        PageSection("Language models", [accuracy, Paragraphs(HOSTILE), PageFigure(SVG, "a ladder")]),
-        PageSection("BLEU by sentence length", [lengths]),
-    ]
-    write_html(Report(REPORT_TITLE, sections), path / "report.html")
-
-
-def write_pieces(path: Path) -> None:
-    """Write an untrained translator of subwords to characters, with training metrics and examples."""
-    german, english = ["der hund bellt .", "der vogel singt ."], ["the dog barks .", "the bird sings ."]
-    source, target = Tokenizer.train("subword:40", german), Tokenizer.train("char", english)
-    pairs = ParallelCorpus(source.encode(german), target.encode(english))
-    Translator.create(pairs, source, target, embedding=8, hidden=8, seed=3).save(path)
-    (path / "metrics.jsonl").write_text('{"update": 7, "epoch": 0, "train_loss": 2.0}\n')
-    write_examples(path, german)
-
-
-@contextmanager
-def serve(service: Service) -> Iterator[str]:
-    """Run a service on a free port; yield its URL."""
-    config = create_config(create_app(service), service.limits)
-    config.timeout_graceful_shutdown = 1
-    server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        thread.start()
-        wait_until(lambda: server.started)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join()
-
-
-@pytest.fixture(scope="module")
-def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a service with a translator, a missing translator, three language models and a damaged one."""
-    directory = tmp_path_factory.mktemp("served")
-    write_run(directory / "run")
-    shutil.copytree(directory / "run" / "rungs" / "wb-1", directory / "broken")
-    (directory / "broken" / "model.safetensors").write_bytes(b"?")
-    loaded = ModelRegistry.from_arguments([f"run={directory / 'run'}", str(directory / "broken")])
-    translator = ModelEntry("de-en", (directory / "x",), "translator", LanguagePair("de", "en"), model=WordForWord())
-    write_pieces(directory / "pieces")
-    pieces = ModelEntry("pieces", (directory / "pieces",), "translator", None)
-    upper = WordForWord({letter: letter.upper() for letter in "abcdefghijklmnopqrstuvwxyz. "}, "char", word_logit=7.0)
-    letters = ModelEntry("letters", (directory / "y",), "translator", None, model=upper)
-    missing = ModelEntry("missing", (directory / "missing",), "translator", None)
-    registry = ModelRegistry([translator, pieces, letters, missing, *loaded], [loaded.runs["run"]])
-    with serve(Service(registry, RequestLimits())) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def problems() -> list[str]:
-    """Errors and warnings in the browser's console, and requests to other servers."""
-    return []
-
-
-@pytest.fixture
-def open_page(browser: Any, base_url: str, problems: list[str]) -> Iterator[Callable[..., Any]]:
-    """A function that opens the page at a URL fragment. At the end there must be no problems."""
-    contexts = []
-
-    def open_at(fragment: str = "", **options: Any) -> Any:
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(TIMEOUT)
-        page.on("console", lambda message: message.type in ("error", "warning") and problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: request.url.startswith(base_url) or problems.append(request.url))
-        page.goto(base_url + fragment)
-        return page
-
-    yield open_at
-    for context in contexts:
-        context.close()
-    assert problems == []
-
-
-def expect_text(page: Any, selector: str, text: str) -> None:
-    playwright.expect(page.locator(selector)).to_contain_text(text, timeout=TIMEOUT)
-
-
-def translate_url(text: str, **inputs: object) -> str:
-    return "#translate?" + "&".join(f"{name}={quote(str(value))}" for name, value in {"text": text, **inputs}.items())
-
-
-TRANSLATION, TARGET_TOKENS = "#translate [data-part=whole]", "#translate button.token"
-READOUT = "#translate .readout >> nth=0"
-
+__all__ = ["base_url", "browser", "open_page", "problems"]  # fixtures
 
 # -- translate ---------------------------------------------------------------------------------------------------------
 
@@ -434,136 +310,3 @@ def test_of_many_language_models_those_of_different_kinds_are_ticked(browser: An
         assert [box.get_attribute("value") for box in ticked.all()] == ["run/rungs/wb-3", "run/rungs/zz"]
         assert page.input_value("#models [name=model]") == "run/rungs/zz"
         page.close()
-
-
-# -- keyboard, phone, colours ------------------------------------------------------------------------------------------
-
-
-def focused_name(page: Any) -> str:
-    names = page.evaluate("(({ name, innerText, id }) => [name, innerText, id])(document.activeElement)")
-    return str(next(filter(None, names)))
-
-
-def test_keyboard_navigation(open_page: Any) -> None:
-    page = open_page()
-    page.wait_for_selector("#translate-text")
-    for expected in ("Translate", "model", "beam", "n", "translate-text"):
-        page.keyboard.press("Tab")
-        assert expected in focused_name(page)
-    page.keyboard.type("Der Hund schläft.")
-    expect_text(page, TRANSLATION, "The dog sleeps.")
-    page.keyboard.press("Tab")  # the best translations
-    page.keyboard.press("Tab")  # the target tokens
-    page.keyboard.press("ArrowRight")
-    assert focused_name(page) == "dog"
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#translate .bars button:focus")
-    page.keyboard.press("Escape")
-    assert focused_name(page) == "dog", "the focus returns"
-    page.keyboard.press("Tab")  # the heat map, at the row of that token
-    page.keyboard.press("ArrowRight")
-    expect_text(page, READOUT, "For “dog”, “der” gets")
-    page.locator("#tab-translate").focus()
-    page.keyboard.press("ArrowRight")
-    assert focused_name(page) == "Search" and page.is_visible("#search-text") and not page.is_visible("#translate-text")
-    page.keyboard.press("End")
-    page.frame_locator("iframe.report").get_by_role("heading", name=REPORT_TITLE).wait_for()
-    assert focused_name(page) == "Training and reports"
-
-
-VIEWS = {
-    "translate": (translate_url("Der Hund schläft. " * 6), ".heatmap"),
-    "search": (f"#search?beam=5&text={quote('Der Hund schläft.')}", "svg.tree"),
-    "models": (f"#models?text={quote('the dog sings . ' * 8)}", ".bars"),
-    "ladder": ("#ladder", "iframe.report"),
-}
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_no_horizontal_scrolling_on_a_phone(open_page: Any, view: str) -> None:
-    fragment, content = VIEWS[view]
-    page = open_page(fragment, viewport=PHONE, has_touch=True, is_mobile=True)
-    page.wait_for_selector(content)
-    widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert widths == [360, 360]
-    tabs = page.locator("[role=tab]")
-    assert max(tabs.evaluate_all("tabs => tabs.map(tab => tab.getBoundingClientRect().right)")) <= 360
-
-
-def test_light_and_dark_colours(open_page: Any) -> None:
-    colors = {}
-    for scheme in ("light", "dark"):
-        page = open_page("#ladder", color_scheme=scheme)
-        page.frame_locator("iframe.report").get_by_role("heading", name=REPORT_TITLE).wait_for()
-        script = "body => [getComputedStyle(body).backgroundColor, getComputedStyle(body).color].join()"
-        colors[scheme] = page.locator("body").evaluate(script)
-        heading = page.frame_locator("iframe.report").locator("h1")
-        text_color = heading.evaluate("heading => getComputedStyle(heading).color")
-        page.wait_for_function("colour => getComputedStyle(document.body).color === colour", arg=text_color)
-    assert colors["light"] != colors["dark"]
-
-
-def contrast(first: str, second: str) -> float:
-    """Contrast of two colours such as `#23607f`, as WCAG 2 defines it."""
-    luminances = []
-    for colour in (first, second):
-        channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        luminances.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
-    return (max(luminances) + 0.05) / (min(luminances) + 0.05)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_enough_contrast(open_page: Any, scheme: str) -> None:
-    page = open_page(color_scheme=scheme)
-    script = "name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()"
-    paper, raised, *texts = (
-        page.evaluate(script, f"--{name}") for name in ("paper", "raised", "ink", "soft", "accent", "problem")
-    )
-    assert min(contrast(text, ground) for text in texts for ground in (paper, raised)) >= 4.5
-    assert contrast(page.evaluate(script, "--on-accent"), texts[2]) >= 4.5
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_all_fields_have_labels(open_page: Any, view: str) -> None:
-    fragment, content = VIEWS[view]
-    page = open_page(fragment)
-    page.wait_for_selector(content)
-    is_named = "field => field.labels?.length || field.ariaLabel"
-    unnamed = f"fields => fields.filter(field => !({is_named})(field)).map(field => field.outerHTML)"
-    assert page.locator("input, select, textarea").evaluate_all(unnamed) == []
-
-
-# -- errors ------------------------------------------------------------------------------------------------------------
-
-
-def test_errors_of_missing_and_damaged_models_are_shown(open_page: Any, problems: list[str]) -> None:
-    page = open_page(translate_url("Der Hund schläft.", model="nobody"))
-    expect_text(page, "#translate .notice.problem", "there is no model 'nobody'; available: de-en")
-    page = open_page(translate_url("Der Hund schläft.", model="missing"))
-    expect_text(page, "#translate .notice.problem", "missing cannot be loaded: missing: no such directory")
-    page = open_page("#models?use=broken&use=run/rungs/wb-1&text=the+dog")
-    expect_text(page, "#models [data-part=surprisals]", "broken cannot be loaded")
-    expect_text(page, "#models [data-part=surprisals]", "bits in total")
-    page = open_page("#ladder")
-    expect_text(page, "#ladder table >> nth=0", "no such directory")
-    expected = "the server responded with a status of 404"
-    assert problems and all(expected in problem for problem in problems), "the browser reports error responses"
-    problems.clear()
-
-
-def test_stopped_service_is_reported_with_a_retry_button(browser: Any) -> None:
-    entry = ModelEntry("de-en", (Path("nowhere"),), "translator", LanguagePair("de", "en"), model=WordForWord())
-    with serve(Service(ModelRegistry([entry]), RequestLimits())) as url:
-        context = browser.new_context()
-        page = context.new_page()
-        page.goto(url)
-        page.fill("#translate-text", "Der Hund")
-        expect_text(page, TRANSLATION, "The dog")
-        page.get_by_role("tab", name="Language models").click()
-        expect_text(page, "#models", "This service has no language model")
-        page.get_by_role("tab", name="Translate").click()
-    page.fill("#translate-text", "Der Vogel")
-    expect_text(page, "#translate .notice.problem", "The service cannot be reached. Is it still running?")
-    assert page.get_by_role("button", name="Try again").is_visible()
-    context.close()

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lxml import etree
 from markdown_it import MarkdownIt
 
+from damage import damaged
 from dragoman.core.errors import DataError
 from dragoman.data.document_formats import DocumentFile, document_format, read_document_file
 from dragoman.data.html_documents import parse_html, write_html
@@ -397,16 +398,7 @@ def test_damaged_documents_raise_only_data_errors(tmp_path: Path, name: str) -> 
     whole = (FILES / name).read_bytes()
     generator = random.Random(name)
     for _ in range(50):
-        raw = bytearray(whole)
-        for _ in range(generator.randrange(1, 6)):
-            place = generator.randrange(len(raw))
-            match generator.randrange(3):
-                case 0:
-                    raw[place] = generator.choice(b"<>&\"'\\#:-{}\n\r\x00\xff m*`[]|")
-                case 1:
-                    del raw[place : place + generator.randrange(1, 30)]
-                case 2:
-                    raw[place:place] = raw[place : place + generator.randrange(1, 60)]
+        raw = damaged(whole, generator, b"<>&\"'\\#:-{}\n\r\x00\xff m*`[]|", 5)
         (tmp_path / name).write_bytes(raw)
         try:
             file = read_document_file(str(tmp_path / name), document_format(name))

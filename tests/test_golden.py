@@ -20,11 +20,13 @@ import random
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import dragoman
 from dragoman import Corpus, Tokenizer
@@ -121,168 +123,19 @@ def parallel(kind: type, source: Tokenizer, target: Tokenizer, **options: Any) -
 
 SMALL = {"embedding": 6, "embedding_reach": 0.5, "hidden": 8}
 
-FEED_FORWARD: dict[str, dict[str, Any]] = {
-    "feed-forward": {"order": 3, "hidden": (8,)},
-    "feed-forward, two layers, relu, direct, tied": {
-        "order": 4,
-        "hidden": (8, 7),
-        "activation": "relu",
-        "direct": True,
-        "tied": True,
-    },
-    "feed-forward, direct": {"order": 3, "hidden": (8,), "direct": True},
-    "feed-forward, tied": {"order": 3, "hidden": (8,), "tied": True},
-    "feed-forward, no hidden layer": {"order": 2, "hidden": ()},
-    "feed-forward, frequency classes, direct": {
-        "order": 3,
-        "hidden": (8,),
-        "softmax": "frequency",
-        "softmax_classes": 4,
-        "direct": True,
-    },
-    "feed-forward, Brown classes, tied": {
-        "order": 3,
-        "hidden": (8,),
-        "softmax": "brown",
-        "softmax_classes": 3,
-        "tied": True,
-    },
-}
-RECURRENT: dict[str, dict[str, Any]] = {
-    "recurrent, rnn": {"cell": "rnn"},
-    "recurrent, lstm without forget gate": {"cell": "lstm-without-forget-gate"},
-    "recurrent, lstm": {"cell": "lstm"},
-    "recurrent, gru": {"cell": "gru"},
-    "recurrent, lstm, two layers, tied, Brown classes": {
-        "cell": "lstm",
-        "layers": 2,
-        "tied": True,
-        "softmax": "brown",
-        "softmax_classes": 3,
-    },
-    "recurrent, rnn, frequency classes": {"cell": "rnn", "softmax": "frequency", "softmax_classes": 4},
-    "recurrent, gru, residual, learned state, variational": {
-        "cell": "gru",
-        "layers": 2,
-        "residual": True,
-        "hidden": 6,
-        "first_state": "learned",
-        "variational": True,
-    },
-    "recurrent, lstm, weight dropout": {"cell": "lstm", "weight_dropout": 0.3},
-    "recurrent, lstm, stream": {"cell": "lstm", "layers": 2, "carries": True},
-    "recurrent, gru, stream, learned state, weight dropout": {
-        "cell": "gru",
-        "carries": True,
-        "first_state": "learned",
-        "weight_dropout": 0.3,
-        "variational": True,
-    },
-}
-LOG_LINEAR: dict[str, dict[str, Any]] = {
-    "log-linear, words": {"features": ("words-2",), "weights": "full", "min_seen": 2},
-    "log-linear, 4-grams": {"features": ("4-gram",), "weights": "seen"},
-    "log-linear, hashed": {"features": ("word1", "word1+word3"), "weights": "hashed", "hash_bits": 10},
-    "log-linear, all features": {"features": ("word1+word2", "class1+word3", "suffix1", "bag"), "suffix_types": 2},
-}
-TRANSLATORS: dict[str, dict[str, Any]] = {
-    "forward, none, rnn, copy": {"encoder": "forward", "attention": "none", "cell": "rnn", "bridge": "copy"},
-    "reverse, none, two layers, copy": {
-        "encoder": "reverse",
-        "attention": "none",
-        "layers": 2,
-        "encoder_layers": 2,
-        "bridge": "copy",
-    },
-    "bidirectional, none, gru": {"encoder": "bidirectional", "attention": "none", "cell": "gru"},
-    "bidirectional, mlp": {"encoder": "bidirectional", "attention": "mlp", "attention_hidden": 5},
-    "bidirectional, dot, gru, two layers": {
-        "encoder": "bidirectional",
-        "attention": "dot",
-        "cell": "gru",
-        "layers": 2,
-    },
-    "bidirectional, bilinear, lstm without forget gate": {
-        "encoder": "bidirectional",
-        "attention": "bilinear",
-        "cell": "lstm-without-forget-gate",
-        "encoder_layers": 2,
-        "encoder_hidden": 3,
-    },
-    "forward, mlp, position": {"encoder": "forward", "attention": "mlp", "position": 1.5},
-    "forward, dot, markov": {"encoder": "forward", "attention": "dot", "markov": 0.5},
-    "reverse, mlp, fertility penalty": {
-        "encoder": "reverse",
-        "attention": "mlp",
-        "fertility": 0.8,
-        "fertility_penalty": 0.3,
-    },
-    "bidirectional, mlp, coverage": {"encoder": "bidirectional", "attention": "mlp", "coverage": 3},
-    "bidirectional, bilinear, local": {"encoder": "bidirectional", "attention": "bilinear", "local": 4.0},
-    "bidirectional, mlp, all priors": {
-        "encoder": "bidirectional",
-        "attention": "mlp",
-        "position": 1.5,
-        "markov": 0.5,
-        "fertility": 0.8,
-        "coverage": 3,
-        "local": 4.0,
-    },
-    "bidirectional, mlp, lexicon": {
-        "encoder": "bidirectional",
-        "attention": "mlp",
-        "lexicon": True,
-        "lexicon_floor": 0.05,
-    },
-    "reverse, mlp, gru, readout, tied": {
-        "encoder": "reverse",
-        "attention": "mlp",
-        "cell": "gru",
-        "readout": 5,
-        "tied": True,
-    },
-    "reverse, bilinear, hard": {"encoder": "reverse", "attention": "bilinear", "hard": True},
-    "bidirectional, mlp, hard, lexicon, readout": {
-        "encoder": "bidirectional",
-        "attention": "mlp",
-        "hard": True,
-        "lexicon": True,
-        "readout": 5,
-    },
-    "bidirectional, mlp, supervised": {"encoder": "bidirectional", "attention": "mlp", "supervision": 0.5},
-    "forward, dot, Brown classes": {
-        "encoder": "forward",
-        "attention": "dot",
-        "cell": "rnn",
-        "softmax": "brown",
-        "softmax_classes": 3,
-    },
-    "forward, mlp, frequency classes, tied": {
-        "encoder": "forward",
-        "attention": "mlp",
-        "softmax": "frequency",
-        "softmax_classes": 4,
-        "tied": True,
-    },
-    "convolutional, none, average": {"encoder": "convolutional", "attention": "none", "pooling": "average"},
-    "convolutional, bilinear, max": {"encoder": "convolutional", "attention": "bilinear", "filter_width": 1},
-    "convolutional, mlp, k-max": {
-        "encoder": "convolutional",
-        "attention": "mlp",
-        "pooling": "k-max",
-        "k_max": 2,
-        "filter_width": 4,
-    },
-    "recursive, dot": {"encoder": "recursive", "attention": "dot"},
-    "recursive, none": {"encoder": "recursive", "attention": "none"},
-    "tree-lstm, mlp, two layers": {"encoder": "tree-lstm", "attention": "mlp", "layers": 2},
-    "tree-lstm, dot, fertility": {"encoder": "tree-lstm", "attention": "dot", "fertility": 2.0},
-    "tree-lstm, none, copy": {"encoder": "tree-lstm", "attention": "none", "bridge": "copy"},
-}
-TWO_WAY: dict[str, dict[str, Any]] = {
-    "two-way, mlp": {"attention": "mlp", "symmetry": 0.7},
-    "two-way, dot, lexicon, position": {"attention": "dot", "symmetry": 0.3, "lexicon": True, "position": 1.0},
-}
+
+def read_settings(kind: str) -> dict[str, dict[str, Any]]:
+    """Return the settings of the models of one kind by their names."""
+    settings = yaml.safe_load((GOLDEN / "models.yaml").read_text(encoding="utf-8"))[kind]
+    return {
+        name: {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
+        for name, options in settings.items()
+    }
+
+
+FEED_FORWARD, RECURRENT = read_settings("feed_forward"), read_settings("recurrent")
+LOG_LINEAR, TRANSLATORS = read_settings("log_linear"), read_settings("translators")
+TWO_WAY, TRAINING = read_settings("two_way"), read_settings("training")
 TRAINABLE = [*FEED_FORWARD, *RECURRENT, *LOG_LINEAR, *TRANSLATORS, *TWO_WAY]
 # The default precision draws its random numbers differently.
 SINGLE_PRECISION = ["feed-forward", "recurrent, gru", "log-linear, words", "bidirectional, mlp, all priors"]
@@ -331,30 +184,10 @@ def fit_quietly(model: Any, data: Any, **options: Any) -> list[Any]:
     return [event for event in events if hasattr(event, "loss")]
 
 
-# Training settings beyond the default, so that every schedule, optimizer and penalty is used by some model.
-TRAINING: dict[str, dict[str, Any]] = {
-    "feed-forward": {"schedule": "linear", "optimizer": "sgd", "learning_rate": 0.2, "l2": 0.5},
-    "feed-forward, direct": {"optimizer": "momentum", "learning_rate": 0.05, "schedule": "inverse-sqrt"},
-    "feed-forward, tied": {"label_smoothing": 0.1, "clip": 0.5, "dev": True, "check_every": 4, "decay": 0.5},
-    "feed-forward, two layers, relu, direct, tied": {"unknown_rate": 0.8},
-    "feed-forward, frequency classes, direct": {"label_smoothing": 0.1, "unknown_rate": 0.0},
-    "recurrent, rnn": {"label_smoothing": 0.1, "l1": 0.2, "l2": 0.1},
-    "recurrent, gru": {"average": 0.5, "dev": True, "check_every": 5, "pool": 2},
-    "recurrent, lstm": {"batch_by": "sentences", "batch_size": 5, "clip": 1.0},
-    "recurrent, lstm, stream": {"batch_size": 30, "steps": 6, "dev": True, "check_every": 7},
-    "recurrent, gru, stream, learned state, weight dropout": {"batch_size": 24, "steps": 5, "label_smoothing": 0.1},
-    "log-linear, words": {"optimizer": "adagrad", "learning_rate": 0.5, "l2": 0.1},
-    "log-linear, 4-grams": {"optimizer": "sgd", "learning_rate": 0.5, "l1": 0.1},
-    "bidirectional, mlp": {"label_smoothing": 0.1, "pool": 2},
-    "bidirectional, mlp, lexicon": {"label_smoothing": 0.1, "unknown_rate": 0.6},
-    "forward, dot, Brown classes": {"label_smoothing": 0.1},
-    "two-way, mlp": {"label_smoothing": 0.1, "clip": 1.0},
-}
-
-
 # -- measurements ------------------------------------------------------------------------------------------------------
 
 
+@cache
 def initial_parameters() -> dict[str, Any]:
     """Return shape, sum and sum of squares of each initial parameter, in the order of creation."""
 
@@ -441,62 +274,35 @@ def translations(name: str) -> dict[str, Any]:
     model = trained_translator(name)
     lines = TEST_TREES if name == "tree" else TEST_GERMAN
 
-    def as_dict(hypothesis: Any) -> dict[str, Any]:
-        return {
-            "text": hypothesis.text,
-            "log_prob": hypothesis.log_prob,
-            "score": hypothesis.score,
-            "finished": hypothesis.finished,
-        }
+    def as_dicts(hypotheses: Iterable[Any]) -> list[dict[str, Any]]:
+        fields = ("text", "log_prob", "score", "finished")
+        return [{field: getattr(hypothesis, field) for field in fields} for hypothesis in hypotheses]
+
+    def translate(lines: list[str] = lines, **options: Any) -> list[dict[str, Any]]:
+        return as_dicts(model.translate(lines, allow_repetition=True, **options))
 
     def with_attention(hypothesis: Any) -> dict[str, Any]:
         attention = None if hypothesis.attention is None else hypothesis.attention.tolist()
-        return {
-            **as_dict(hypothesis),
-            "words": list(hypothesis.tokens),
-            "source": list(hypothesis.source_tokens),
-            "attention": attention,
-        }
+        tokens = {"words": list(hypothesis.tokens), "source": list(hypothesis.source_tokens)}
+        return {**as_dicts([hypothesis])[0], **tokens, "attention": attention}
 
+    narrowed = model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12)
     results: dict[str, Any] = {
-        "greedy": [
-            with_attention(hypothesis) for hypothesis in model.translate(lines, beam_size=1, allow_repetition=True)
-        ],
-        "3-best": [
-            [as_dict(hypothesis) for hypothesis in best] for best in model.n_best(lines, 3, 5, allow_repetition=True)
-        ],
-        "samples": [
-            [as_dict(hypothesis) for hypothesis in samples] for samples in model.sample(lines, 3, seed=5, max_words=12)
-        ],
-        "samples, narrowed": [
-            [as_dict(hypothesis) for hypothesis in samples]
-            for samples in model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12)
-        ],
-        "forced": [as_dict(hypothesis) for hypothesis in model.without_shortlist.force_decode(lines, TEST_ENGLISH)],
+        "greedy": list(map(with_attention, model.translate(lines, beam_size=1, allow_repetition=True))),
+        "3-best": list(map(as_dicts, model.n_best(lines, 3, 5, allow_repetition=True))),
+        "samples": list(map(as_dicts, model.sample(lines, 3, seed=5, max_words=12))),
+        "samples, narrowed": list(map(as_dicts, narrowed)),
+        "forced": as_dicts(model.without_shortlist.force_decode(lines, TEST_ENGLISH)),
         "next words": [list(word) for word in model.condition_on(lines[0]).next_words("", k=4)],
     }
     if name not in FULLY_SEARCHED:
         return results
-    results["beam 5"] = [
-        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=5, allow_repetition=True)
-    ]
-    for length in LENGTH_HANDLINGS:
-        results[f"length {length}"] = [
-            as_dict(hypothesis)
-            for hypothesis in model.translate(lines, beam_size=4, length=length, allow_repetition=True)
-        ]
+    results["beam 5"] = translate(beam_size=5)
+    results |= {f"length {length}": translate(beam_size=4, length=length) for length in LENGTH_HANDLINGS}
     if results["greedy"][0]["attention"] is not None:
-        results["coverage penalty"] = [
-            as_dict(hypothesis)
-            for hypothesis in model.translate(lines, beam_size=4, coverage=0.4, allow_repetition=True)
-        ]
-    results["in pieces"] = [
-        as_dict(hypothesis) for hypothesis in model.translate(lines, beam_size=2, max_tokens=4, allow_repetition=True)
-    ]
-    results["prefix"] = [
-        as_dict(hypothesis)
-        for hypothesis in model.translate(lines[:2], beam_size=3, prefix="the bird", allow_repetition=True)
-    ]
+        results["coverage penalty"] = translate(beam_size=4, coverage=0.4)
+    results["in pieces"] = translate(beam_size=2, max_tokens=4)
+    results["prefix"] = translate(lines[:2], beam_size=3, prefix="the bird")
     results["diagnosis"] = model.diagnose(
         lines, TEST_ENGLISH, model.translate(lines, beam_size=2, allow_repetition=True)
     )
@@ -665,14 +471,9 @@ def without_match(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) 
 # -- tests -------------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _initial_parameters() -> dict[str, Any]:
-    return initial_parameters()
-
-
 @pytest.mark.parametrize("name", [*TRAINABLE, *(f"{name}, float32" for name in SINGLE_PRECISION)])
 def test_initial_parameters(name: str) -> None:
-    expected, actual = read_golden("parameters.json")[name], _initial_parameters()[name]
+    expected, actual = read_golden("parameters.json")[name], initial_parameters()[name]
     assert len(expected) == len(actual), [parameter["name"] for parameter in actual]
     assert not without_match(expected, actual)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import good, run  # noqa: F401
+from damage import damaged
 from dragoman.core.errors import DataError
 from dragoman.data.formats import read_lines, read_text
 from dragoman.data.pair_files import Languages, pair_format, read_pair_file, read_pairs
@@ -199,16 +200,7 @@ def test_damaged_files_raise_only_data_errors(tmp_path: Path, name: str) -> None
     whole = (FILES / name).read_bytes()
     generator = random.Random(name)
     for _ in range(60):
-        raw = bytearray(whole)
-        for _ in range(generator.randrange(1, 5)):
-            place = generator.randrange(len(raw))
-            match generator.randrange(3):
-                case 0:
-                    raw[place] = generator.choice(b"<>&\"'\\#:-{}\n\r\x00\xff m")
-                case 1:
-                    del raw[place : place + generator.randrange(1, 30)]
-                case 2:
-                    raw[place:place] = raw[place : place + generator.randrange(1, 60)]
+        raw = damaged(whole, generator, b"<>&\"'\\#:-{}\n\r\x00\xff m", 4)
         path = tmp_path / name
         path.write_bytes(raw)
         try:
