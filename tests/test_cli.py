@@ -13,9 +13,7 @@ import dragoman
 from command import COMMAND, DEV, KEYS, ODD, TRAIN, in_a_process, modules_after
 from dragoman.cli.commands import COMMANDS, INSPECT_COMMANDS, TRAIN_COMMANDS
 from dragoman.cli.query import sample as sample_verb
-from dragoman.cli.train_cache import train_cache
-from dragoman.cli.train_class_ngram import train_class_ngram
-from dragoman.cli.train_ngram import SMOOTHING_SUMMARIES, train_ngram
+from dragoman.cli.train_ngram import SMOOTHING_SUMMARIES, train_cache, train_class_ngram, train_ngram
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.model import NgramConfig

@@ -52,8 +52,8 @@ COMMANDS = {
 }
 TRAIN_COMMANDS = {
     "ngram": ("train_ngram:train_ngram", "Train an n-gram model."),
-    "class-ngram": ("train_class_ngram:train_class_ngram", "Train an n-gram model over word classes."),
-    "cache": ("train_cache:train_cache", "Create a cache model, which favours recent words."),
+    "class-ngram": ("train_ngram:train_class_ngram", "Train an n-gram model over word classes."),
+    "cache": ("train_ngram:train_cache", "Create a cache model, which favours recent words."),
     "log-linear": ("train_loglinear:train_loglinear", "Train a log-linear (maximum entropy) model."),
     "feed-forward": ("train_network:train_feedforward", "Train a feed-forward neural network."),
     "recurrent": ("train_network:train_recurrent", "Train a recurrent neural network: RNN, LSTM or GRU."),

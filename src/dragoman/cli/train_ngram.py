@@ -1,11 +1,12 @@
-"""dragoman train ngram"""
+"""dragoman train ngram, dragoman train class-ngram, dragoman train cache"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.messages import grouped_warnings, status
+from dragoman.cli.cluster import cluster_with_progress, parse_class_count
+from dragoman.cli.messages import grouped_warnings, status, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
 from dragoman.cli.options import parse_numbers
 from dragoman.cli.training import LanguageModelOptions, report_model, suggest_next_commands
@@ -132,3 +133,79 @@ def train_ngram(
 
 
 train_ngram.__doc__ = HELP
+
+
+@with_option_groups
+def train_class_ngram(
+    options: LanguageModelOptions,
+    classes: Annotated[
+        str,
+        option(
+            "--classes FILE",
+            "File with lines `word TAB class`, or from dragoman cluster; each other word is a separate class. "
+            "brown:N finds N classes in the text.",
+            panel="Model",
+        ),
+    ],
+    ngrams: NgramOptions = NgramOptions(),
+) -> None:
+    """Train an n-gram model over word classes.
+
+    The class of the next word is predicted from the classes before it, then the word from its class. The smoothing
+    methods are those of `dragoman train ngram`.
+
+    \b
+    Example:
+      dragoman train class-ngram --text train.txt --classes classes.tsv -o classes3 --order 3
+      dragoman train class-ngram --text train.txt --classes brown:200 -o classes5
+    """
+    from dragoman.io.storage import check_output_directory
+    from dragoman.ngram.class_model import ClassNgramModel, read_classes
+    from dragoman.ngram.model import NgramModel
+
+    check_output_directory(options.output, replace=options.force)
+    config = ngrams.config()
+    num_classes = parse_class_count(classes)
+    class_of = {} if num_classes is not None else read_classes(classes)
+    data = options.read()
+    if num_classes is not None:
+        class_of = cluster_with_progress(data.corpus, num_classes).as_mapping()
+    with status("counting"), grouped_warnings():
+        model = ClassNgramModel.train(data.corpus, class_of, config, unknown=data.unknown, heldout=data.dev)
+    model.save(options.output, replace=options.force)
+    size = f"{len(model.inner.vocab):,} classes and single words"
+    coefficients = format_coefficients(model.inner, options.dev_text) if isinstance(model.inner, NgramModel) else ""
+    report_model(options, data, model, size, coefficients)
+    suggest_next_commands(options)
+
+
+@with_option_groups
+def train_cache(
+    options: LanguageModelOptions,
+    decay: Annotated[float, option("--decay X", "Factor by which the weight of a word decreases per word.")] = 0.994,
+    prior: Annotated[float, option("--prior X", "Weight of the distribution of shorter contexts.")] = 2.0,
+    order: Annotated[int, option("--order N", "Length of the longest n-grams.")] = 3,
+) -> None:
+    """Create a cache model, which favours recent words.
+
+    It is useful in a mixture with another model.
+
+    \b
+    Example:
+      dragoman train cache --text train.txt --vocab kn5 -o cache
+      dragoman mix kn5 cache --dev-text dev.txt -o both
+    """
+    from dragoman.io.storage import check_output_directory
+    from dragoman.models.cache import CacheModel
+
+    check_output_directory(options.output, replace=options.force)
+    data = options.read()
+    model = CacheModel.train(data.corpus, unknown=data.unknown, decay=decay, prior=prior, order=order)
+    model.save(options.output, replace=options.force)
+    report_model(options, data, model, f"a cache of {model.size:,} words")
+    if (other := options.vocab.vocab_from) is not None:
+        dev = options.dev_text or "FILE"
+        suggest_command("mix", other, options.output, "--dev-text", dev, "-o", "MIXED", field=options.field)
+    else:
+        arguments = ("--text", options.text, "--vocab", options.output, "-o", "DIR")
+        suggest_command("train", "ngram", *arguments, field=options.field)

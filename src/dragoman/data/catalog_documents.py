@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from dragoman.core.errors import DataError
 from dragoman.data.html_documents import TAG, VOID, add_segment
-from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, Segment, protect
-from dragoman.data.pair_files import UNTRANSLATED_STATES, parse_po, xliff_segments
+from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, TextSegment, protect
+from dragoman.data.pair_files import UNTRANSLATED_STATES, parse_po, root_element, xliff_segments
 from dragoman.data.xml_files import CODE_ELEMENTS, ILLEGAL, inline_text, local_name, parse_xml
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class PoDocument:
     kept: int  # translations that are kept
 
     @property
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[TextSegment]:
         return [segment for _, message in self.messages for segment in message.segments]
 
     def render(self, translated: Sequence[Sequence[Part] | None]) -> str:
@@ -82,7 +82,7 @@ def parse_message(text: str) -> PieceDocument:
     >>> parse_message("<b>Delete</b> %s?\\n").segments[0].raw
     '<b>Delete</b> %s?'
     """
-    pieces: list[str | Segment] = []
+    pieces: list[str | TextSegment] = []
     for line in text.splitlines(keepends=True):
         parts = list(_message_parts(line))
         add_segment(pieces, [part if isinstance(part, str) else part.raw for part in parts], parts)
@@ -99,7 +99,7 @@ def _message_parts(line: str) -> Iterator[Part]:
             position = match.end()
 
 
-def write_message(segment: Segment, parts: Sequence[Part]) -> str:
+def write_message(segment: TextSegment, parts: Sequence[Part]) -> str:
     """Return a message; a translation cannot add tags."""
     return "".join(part.raw if isinstance(part, Mark) else MESSAGE_TAG.sub("", part) for part in parts)
 
@@ -122,7 +122,7 @@ def _po_field(place: re.Match[str], text: str) -> str:
 class _XliffUnit:
     source: Element
     target: Element | None
-    segment: Segment
+    segment: TextSegment
     elements: dict[str, Element]  # the inline elements, by the raw text of their marks
 
 
@@ -137,7 +137,7 @@ class XliffDocument:
     kept: int  # translations that are kept
 
     @property
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[TextSegment]:
         return [unit.segment for unit in self.units]
 
     def render(self, translated: Sequence[Sequence[Part] | None]) -> str:
@@ -158,17 +158,14 @@ class XliffDocument:
 def parse_xliff_document(raw: bytes, name: str, *, overwrite: bool = False) -> XliffDocument:
     """Parse an XLIFF file, version 1.2 or 2. Segments with a translation are kept unless `overwrite`."""
     tree = parse_xml(raw, name)
-    root = tree.getroot()
-    if local_name(root) != "xliff":
-        raise DataError(f"{name}: not XLIFF; its root element is <{local_name(root)}>")
     units, kept = list[_XliffUnit](), 0
-    for segment in xliff_segments(root):
+    for segment in xliff_segments(root_element(tree, "xliff", name)):
         target = segment.target
         if target is not None and not overwrite and _is_translated(segment.element, target):
             kept += 1
         elif segment.is_translatable:
             elements: dict[str, Element] = {}
-            parts = Segment("", tuple(_xliff_parts(segment.source, elements)))
+            parts = TextSegment("", tuple(_xliff_parts(segment.source, elements)))
             if parts.has_words:
                 units.append(_XliffUnit(segment.source, target, parts, elements))
     return XliffDocument(raw, name, tree, units, kept)

@@ -9,25 +9,14 @@ from dragoman.core.errors import DataError, did_you_mean
 from dragoman.data.catalog_documents import parse_po_document, parse_xliff_document
 from dragoman.data.formats import check_utf8, display_name, read_bytes, read_start, type_by_name
 from dragoman.data.html_documents import parse_html
-from dragoman.data.inline_markup import Document
+from dragoman.data.inline_markup import ParsedDocument
 from dragoman.data.markdown_documents import parse_markdown
 from dragoman.data.subtitle_documents import parse_subtitles
 
 TEXT = "text"
 FORMATS = ("html", "markdown", "po", "xliff", "srt", "vtt")
-FORMAT_OF_ENDING = {
-    "html": "html",
-    "htm": "html",
-    "xhtml": "html",
-    "md": "markdown",
-    "markdown": "markdown",
-    "po": "po",
-    "pot": "po",
-    "xlf": "xliff",
-    "xliff": "xliff",
-    "srt": "srt",
-    "vtt": "vtt",
-}
+OTHER_ENDINGS = {"htm": "html", "xhtml": "html", "md": "markdown", "pot": "po", "xlf": "xliff"}
+FORMAT_OF_ENDING = {name: name for name in FORMATS} | OTHER_ENDINGS
 CONTENT = {  # the start of a file by which its format is recognised
     "html": re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype html|html)\b", re.IGNORECASE | re.DOTALL),
     "xliff": re.compile(rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*<xliff\b", re.DOTALL),
@@ -45,7 +34,7 @@ class DocumentFile:
 
     name: str
     format: str
-    document: Document
+    document: ParsedDocument
     prefix: str = ""  # a byte order mark
     kept: int = 0  # units that had a translation
 

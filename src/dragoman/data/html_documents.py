@@ -6,49 +6,14 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, Segment, protect
+from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, TextSegment, protect
 
 # Elements that are part of a sentence. All others separate segments.
-INLINE = frozenset(
-    (
-        *(
-            "a",
-            "abbr",
-            "acronym",
-            "b",
-            "bdi",
-            "bdo",
-            "big",
-            "cite",
-            "data",
-            "del",
-            "dfn",
-            "em",
-            "font",
-            "i",
-            "ins",
-            "label",
-        ),
-        *(
-            "mark",
-            "q",
-            "rb",
-            "rp",
-            "rt",
-            "ruby",
-            "s",
-            "small",
-            "span",
-            "strike",
-            "strong",
-            "sub",
-            "sup",
-            "time",
-            "tt",
-            "u",
-        ),
-    )
-)
+INLINE_NAMES = """
+a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark q rb rp rt ruby s small span
+strike strong sub sup time tt u
+"""
+INLINE = frozenset(INLINE_NAMES.split())
 SINGLE_INLINE = frozenset(("img", "input", "wbr"))  # inline elements without content
 CODE = ("code", "kbd", "samp", "var")  # inline elements whose content is not translated
 LITERAL = ("script", "style", "pre", "textarea", "svg", "math", "template")  # kept as a whole
@@ -69,7 +34,7 @@ def parse_html(text: str) -> PieceDocument:
     >>> document.pieces[0], document.segments[0].raw, document.pieces[2]
     ('<p>', 'Guten <b>Tag</b> &amp; so', '</p><hr>')
     """
-    pieces: list[str | Segment] = []
+    pieces: list[str | TextSegment] = []
     parts: list[Part] = []  # of the segment that is not finished
     raws: list[str] = []
 
@@ -89,11 +54,11 @@ def parse_html(text: str) -> PieceDocument:
     return PieceDocument(pieces, write_html)
 
 
-def write_html(segment: Segment, parts: Sequence[Part]) -> str:
+def write_html(segment: TextSegment, parts: Sequence[Part]) -> str:
     return "".join(part.raw if isinstance(part, Mark) else html.escape(part, quote=False) for part in parts)
 
 
-def add_text(pieces: list[str | Segment], text: str) -> None:
+def add_text(pieces: list[str | TextSegment], text: str) -> None:
     """Add text that is kept to the pieces of a document."""
     if pieces and isinstance(pieces[-1], str):
         pieces[-1] += text
@@ -101,7 +66,7 @@ def add_text(pieces: list[str | Segment], text: str) -> None:
         pieces.append(text)
 
 
-def add_segment(pieces: list[str | Segment], raws: Sequence[str], parts: Sequence[Part]) -> None:
+def add_segment(pieces: list[str | TextSegment], raws: Sequence[str], parts: Sequence[Part]) -> None:
     """Add parts with their raw text to the pieces of a document: as segments, in which all tags are balanced.
 
     Spaces and marks around the words of a segment are kept. So are tags whose partners are missing: they separate
@@ -135,7 +100,7 @@ def _unmatched(parts: Sequence[Part]) -> list[int]:
     return [*unmatched, *(index for _, index in opened)]
 
 
-def _add_balanced(pieces: list[str | Segment], raws: Sequence[str], parts: Sequence[Part]) -> None:
+def _add_balanced(pieces: list[str | TextSegment], raws: Sequence[str], parts: Sequence[Part]) -> None:
     first, last = 0, len(parts)
     while first < last and isinstance(parts[first], str) and not _has_words(parts[first]):
         first += 1
@@ -143,11 +108,11 @@ def _add_balanced(pieces: list[str | Segment], raws: Sequence[str], parts: Seque
         last -= 1
     add_text(pieces, "".join(raws[:first]))
     raw = "".join(raws[first:last])
-    segment = Segment(raw, tuple(parts[first:last]))
+    segment = TextSegment(raw, tuple(parts[first:last]))
     if segment.has_words:
         start, end = len(raw) - len(raw.lstrip()), len(raw.rstrip())
         add_text(pieces, raw[:start])
-        pieces.append(Segment(raw[start:end], segment.parts))
+        pieces.append(TextSegment(raw[start:end], segment.parts))
         add_text(pieces, raw[end:])
     else:
         add_text(pieces, raw)
@@ -193,14 +158,10 @@ VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "l
 
 def _text_parts(raw: str) -> Iterator[tuple[str, Part]]:
     for part in protect(raw):
-        yield (
-            (part, html.unescape(part))
-            if isinstance(part, str)
-            else (
-                part.raw,
-                Mark(part.raw, shown=html.unescape(part.raw)),
-            )
-        )
+        if isinstance(part, str):
+            yield part, html.unescape(part)
+        else:
+            yield part.raw, Mark(part.raw, shown=html.unescape(part.raw))
 
 
 def _code_text(raw: str) -> str:

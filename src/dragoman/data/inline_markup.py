@@ -48,7 +48,7 @@ Part = str | Mark
 
 
 @dataclass(frozen=True)
-class Segment:
+class TextSegment:
     """Text to translate as a whole, with its markup."""
 
     raw: str  # as it is in the document
@@ -61,11 +61,11 @@ class Segment:
         return any(isinstance(part, str) and any(map(str.isalpha, part)) for part in self.parts)
 
 
-class Document(Protocol):
+class ParsedDocument(Protocol):
     """A parsed document."""
 
     @property
-    def segments(self) -> Sequence[Segment]: ...
+    def segments(self) -> Sequence[TextSegment]: ...
 
     def render(self, translated: Sequence[Sequence[Part] | None]) -> str:
         """Return the document with other parts for each segment; None: as it was."""
@@ -76,18 +76,18 @@ class Document(Protocol):
 class PieceDocument:
     """A document as text that is kept, and segments in between."""
 
-    pieces: Sequence[str | Segment]
-    write: Callable[[Segment, Sequence[Part]], str]  # the raw text of other parts of a segment
+    pieces: Sequence[str | TextSegment]
+    write: Callable[[TextSegment, Sequence[Part]], str]  # the raw text of other parts of a segment
 
     @property
-    def segments(self) -> list[Segment]:
-        return [piece for piece in self.pieces if isinstance(piece, Segment)]
+    def segments(self) -> list[TextSegment]:
+        return [piece for piece in self.pieces if isinstance(piece, TextSegment)]
 
     def render(self, translated: Sequence[Sequence[Part] | None]) -> str:
         remaining = iter(translated)
         written = []
         for piece in self.pieces:
-            if isinstance(piece, Segment):
+            if isinstance(piece, TextSegment):
                 parts = next(remaining)
                 written.append(piece.raw if parts is None else self.write(piece, parts))
             else:

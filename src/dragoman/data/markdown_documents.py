@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.core.errors import require_extra
 from dragoman.data.html_documents import VOID, add_segment, add_text, parse_html, write_html
-from dragoman.data.inline_markup import CLOSE, OPEN, PROTECTED, Mark, Part, PieceDocument, Segment, protect
+from dragoman.data.inline_markup import CLOSE, OPEN, PROTECTED, Mark, Part, PieceDocument, TextSegment, protect
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -60,7 +60,7 @@ def parse_markdown(text: str) -> PieceDocument:
     """
     matter = FRONT_MATTER.match(text)
     position = matter.end() if matter else 0
-    pieces: list[str | Segment] = []
+    pieces: list[str | TextSegment] = []
     add_text(pieces, text[:position])
     starts = [position, *(match.end() for match in re.compile("\n").finditer(text, position)), len(text)]
     references: References = {}
@@ -71,7 +71,7 @@ def parse_markdown(text: str) -> PieceDocument:
         if token.type == "html_block" and first >= position:
             add_text(pieces, text[position:first])
             for piece in parse_html(text[first:last]).pieces:
-                if isinstance(piece, Segment):
+                if isinstance(piece, TextSegment):
                     pieces.append(replace(piece, format=HTML))
                 else:
                     add_text(pieces, piece)
@@ -108,7 +108,7 @@ def _locate(content: str, text: str, position: int, end: int) -> list[_Line]:
 
 
 def _add_block(
-    pieces: list[str | Segment], inline: list[tuple[int, int, Part | None]], lines: list[_Line], text: str
+    pieces: list[str | TextSegment], inline: list[tuple[int, int, Part | None]], lines: list[_Line], text: str
 ) -> None:
     """Add the segments of a block. Hard line breaks separate segments."""
 
@@ -259,7 +259,7 @@ def _skip_spaces(content: str, position: int) -> int:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def _write(references: References, segment: Segment, parts: Sequence[Part]) -> str:
+def _write(references: References, segment: TextSegment, parts: Sequence[Part]) -> str:
     """Return parts as Markdown that reads as they are: with escapes, and with spaces where they are needed."""
     if segment.format == HTML:
         return write_html(segment, parts)

@@ -28,37 +28,11 @@ if TYPE_CHECKING:
     from lxml.etree import _ElementTree as ElementTree
     from polib import POFile
 
-FORMAT_OF_ENDING = {
-    "tsv": "tsv",
-    "jsonl": "jsonl",
-    "tmx": "tmx",
-    "po": "po",
-    "pot": "po",
-    "xlf": "xliff",
-    "xliff": "xliff",
-}
+FORMAT_OF_ENDING = {name: name for name in ("tsv", "jsonl", "tmx", "po", "xliff")} | {"pot": "po", "xlf": "xliff"}
 READABLE = "TSV, JSONL, TMX, PO and XLIFF"
-# Names of columns, besides those of languages, by which the first line of a TSV file is recognised as its header.
-COLUMN_NAMES = frozenset(
-    (
-        "id",
-        "source",
-        "target",
-        "src",
-        "tgt",
-        "trg",
-        "text",
-        "sentence",
-        "translation",
-        "reference",
-        "ref",
-        "input",
-        "output",
-        "score",
-        "label",
-        "lang",
-    )
-)
+# Names of columns, apart from those of languages, by which the first line of a TSV file is recognised as its header.
+COLUMNS = "id source target src tgt trg text sentence translation reference ref input output score label lang"
+COLUMN_NAMES = frozenset(COLUMNS.split())
 NO_TRANSLATION, EMPTY, FUZZY = "no translation", "empty", "fuzzy or not approved"
 OBSOLETE, OTHER_LANGUAGE, NOT_TRANSLATABLE = "obsolete", "other language", "not to be translated"
 HEADER, FEW_COLUMNS, VARIANT = "header", "too few columns", "another translation of the same language"
@@ -232,7 +206,7 @@ def _base(code: str) -> str:
 
 
 def _tmx_units(tree: ElementTree, name: str, languages: Languages) -> Iterator[Unit]:
-    root = _root(tree, "tmx", name)
+    root = root_element(tree, "tmx", name)
     units = [
         (unit.sourceline or 1, [_tmx_variant(child) for child in unit if local_name(child) == "tuv"])
         for unit in root.iter("{*}tu")
@@ -277,7 +251,8 @@ def _choose_languages(codes: set[str], declared: str | None, languages: Language
     return Languages(source, target)
 
 
-def _root(tree: ElementTree, expected: str, name: str) -> Element:
+def root_element(tree: ElementTree, expected: str, name: str) -> Element:
+    """Return the root of a file, which must have the expected name."""
     root = tree.getroot()
     if local_name(root) != expected:
         raise DataError(f"{name}: not {expected.upper()}; its root element is <{local_name(root)}>")
@@ -308,15 +283,8 @@ def _po_units(text: str, name: str, languages: Languages) -> Iterator[Unit]:
         forms: Mapping[int, str] = entry.msgstr_plural
         pairs = [(entry.msgid, entry.msgstr)]
         if forms:
-            last = forms[max(forms)]
-            pairs = (
-                [(entry.msgid_plural, last)]
-                if len(forms) == 1
-                else [
-                    (entry.msgid, forms[min(forms)]),
-                    (entry.msgid_plural, last),
-                ]
-            )
+            singular = [(entry.msgid, forms[min(forms)])] if len(forms) > 1 else []
+            pairs = [*singular, (entry.msgid_plural, forms[max(forms)])]
         for source, target in pairs:
             reason = OBSOLETE if entry.obsolete else FUZZY if entry.fuzzy else "" if target else NO_TRANSLATION
             unit = Unit(entry.linenum, " ".join(source.split()), " ".join(target.split()), reason)
@@ -336,7 +304,7 @@ def parse_po(text: str, name: str) -> POFile:
 
 
 def _xliff_units(tree: ElementTree, name: str, languages: Languages) -> Iterator[Unit]:
-    root = _root(tree, "xliff", name)
+    root = root_element(tree, "xliff", name)
     for unit in xliff_segments(root):
         source, target = (None if side is None else inline_text(side) for side in (unit.source, unit.target))
         line = unit.element.sourceline or 1

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dragoman.data.html_documents import add_segment, add_text
-from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, Segment, protect
+from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, TextSegment, protect
 from dragoman.data.subtitles import CUE_TAG, read_cues
 
 DIALOGUE = re.compile(r"^(?=[ \t]*(?:<[^<>]*>|\{[^{}]*\})*[-–—‐>])", re.MULTILINE)
@@ -23,7 +23,7 @@ def parse_subtitles(text: str, name: str) -> PieceDocument:
     >>> document.segments[0].raw
     'To be\\nor <i>not</i>'
     """
-    pieces: list[str | Segment] = []
+    pieces: list[str | TextSegment] = []
     position = 0
     for cue in read_cues(text, name):
         add_text(pieces, text[position : cue.offset])
@@ -57,14 +57,14 @@ def _parts(text: str, *, is_vtt: bool) -> Iterator[tuple[str, Part]]:
             position = match.end()
 
 
-def _write_vtt(segment: Segment, parts: Sequence[Part]) -> str:
+def _write_vtt(segment: TextSegment, parts: Sequence[Part]) -> str:
     texts = [
         part if isinstance(part, Mark) else html.escape(part.replace(BRACE_TAG, "{"), quote=False) for part in parts
     ]
     return _write(segment, texts)
 
 
-def _write_srt(segment: Segment, parts: Sequence[Part]) -> str:
+def _write_srt(segment: TextSegment, parts: Sequence[Part]) -> str:
     """Return a cue of SRT, which has no escapes: a translation cannot add tags or times."""
     return _write(
         segment,
@@ -75,7 +75,7 @@ def _write_srt(segment: Segment, parts: Sequence[Part]) -> str:
     )
 
 
-def _write(segment: Segment, parts: Sequence[Part]) -> str:
+def _write(segment: TextSegment, parts: Sequence[Part]) -> str:
     """Return parts on as many lines as the segment had, of about the same length."""
     newline = "\r\n" if "\r\n" in segment.raw else "\n"
     text = "".join(part for part in parts if isinstance(part, str))

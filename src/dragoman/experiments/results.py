@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.combine.ensemble import Ensemble
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE
 from dragoman.data.corpus import Corpus
 from dragoman.evaluation.alignment import GoldAlignment
 from dragoman.evaluation.floor import LanguageModelEvaluation, PointEstimate, TrueLogProbs, evaluate_language_model
@@ -25,6 +26,7 @@ from dragoman.experiments.trainer import SILENT, Callbacks, TrainedRung, model_m
 from dragoman.lab.minimal_pairs import MinimalPair
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.neural import NeuralModel
+from dragoman.models.translation import SearchKwargs
 from dragoman.models.translator import Translator
 
 NGRAM_WINDOW = 4  # words that a model of order 5 sees
@@ -158,10 +160,14 @@ def measure_translator(
 
 
 def search_scores(
-    model: Translator | Ensemble, lines: Sequence[str], references: ReferenceData, **search: Any
+    model: Translator | Ensemble,
+    lines: Sequence[str],
+    references: ReferenceData,
+    beam_size: int = DEFAULT_BEAM_SIZE,
+    **search: Unpack[SearchKwargs],
 ) -> TranslationScores:
     """Translate lines and score the translations; `search` has further arguments of `translate_text`."""
-    texts = [translation.text for translation in model.translate_text(lines, **search)]
+    texts = [translation.text for translation in model.translate_text(lines, beam_size, **search)]
     return score_translations(texts, references.references, references.tokenised, model.target.language)
 
 

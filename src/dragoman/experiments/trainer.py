@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from dragoman.core.errors import DataError
+from dragoman.core.settings import validate
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, CONFIG_FILE, VOCAB_FILE, write_text
 from dragoman.training.fit import TrainingCallback, fit
@@ -174,7 +175,7 @@ def train_model(
     model: NeuralModelT,
     data: tuple[Examples, Examples],
     preset: TrainingConfig,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
 ) -> NeuralModelT:
     """Train a model by gradient descent in its directory, resuming training that was stopped.
 
@@ -190,9 +191,9 @@ def train_model(
             fit(model, sample, sample, preset, max_updates=1, warmup=0)
             load_parameters(model, initial_parameters)
     minutes = context.minutes if context.minutes_left is None else context.minutes_left()
-    all_settings = {**settings, "seed": context.seed, "minutes": minutes}
+    config = validate(preset, {**settings, "seed": context.seed, "minutes": minutes}, "settings")
     with context.callbacks.training_progress() as callback:
-        fit(model, *data, preset, output=context.path, force=context.retrain, callback=callback, **all_settings)
+        fit(model, *data, config, output=context.path, force=context.retrain, callback=callback)
     return model
 
 

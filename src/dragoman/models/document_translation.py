@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.document_formats import DocumentFile
-from dragoman.data.inline_markup import PROTECTED, Part, PlainText, Segment, plain_text
+from dragoman.data.inline_markup import PROTECTED, Part, PlainText, TextSegment, plain_text
 from dragoman.data.markup_projection import (
     Span,
     UnitAlignment,
@@ -47,7 +47,7 @@ class SegmentTranslation:
     translated again without them, and they are put back like tags.
     """
 
-    def __init__(self, segments: Sequence[Segment], ranks: int = 1):
+    def __init__(self, segments: Sequence[TextSegment], ranks: int = 1):
         """
         Args:
             ranks: how many translations to make of each segment.

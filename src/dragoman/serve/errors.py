@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
@@ -37,7 +36,7 @@ DESCRIPTIONS: dict[int | str, str] = {
     "default": "Any other error.",
 }
 # The error responses of every route, for FastAPI's `responses=`.
-ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+ERROR_RESPONSES: dict[int | str, dict[str, object]] = {
     status: {"model": ErrorResponse, "description": description} for status, description in DESCRIPTIONS.items()
 }
 ERROR_RESPONSES[UNAVAILABLE]["headers"] = {

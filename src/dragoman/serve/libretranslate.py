@@ -15,7 +15,7 @@ from email.parser import BytesParser
 from email.policy import compat32
 from email.utils import collapse_rfc2231_value
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
@@ -297,7 +297,7 @@ def _collect(pairs: Iterable[tuple[str, str]]) -> dict[str, object]:
     return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
 
 
-def _request_body(model: type[BaseModel]) -> dict[str, Any]:
+def _request_body(model: type[BaseModel]) -> dict[str, object]:
     """Describe a request of JSON or a form for OpenAPI."""
     schema = {"schema": model.model_json_schema()}
     content = dict.fromkeys(("application/json", URL_ENCODED, MULTIPART), schema)

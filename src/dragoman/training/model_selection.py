@@ -20,7 +20,7 @@ from dragoman.training.protocols import ExamplesT
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FittedCandidate:
     """One combination of settings and its result."""
 
     name: str
@@ -50,7 +50,7 @@ def fit_best(
     *,
     force: bool = False,
     callback: Callable[[str], TrainingCallback | None] = lambda name: None,
-) -> list[Candidate]:
+) -> list[FittedCandidate]:
     """Train a model with every combination of settings and copy the best by the dev text to `output`.
 
     Each candidate is trained in its own directory next to it, where a stopped training run is resumed. Return the
@@ -69,10 +69,10 @@ def fit_best(
         try:
             fitted = fit(create(), data, dev, settings, output=directory / name, force=force, callback=callback(name))
         except DivergedError:
-            results.append(Candidate(name, math.inf, 0))
+            results.append(FittedCandidate(name, math.inf, 0))
         else:
             assert fitted.progress.best_dev_loss is not None
-            results.append(Candidate(name, fitted.progress.best_dev_loss, fitted.progress.best_update))
+            results.append(FittedCandidate(name, fitted.progress.best_dev_loss, fitted.progress.best_update))
     results.sort(key=lambda candidate: candidate.dev_loss)
     if not math.isfinite(results[0].dev_loss):
         raise DivergedError("no combination of settings led to a finite loss; lower the learning rates")

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd.function import Function, FunctionCtx
 
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import available_cores, parallel_map
@@ -81,11 +82,16 @@ def group_predictions(active: ActiveFeatures, layout: WeightLayout, has_windows:
 GroupedBatch = tuple[WeightLayout, PredictionGroups, NDArray[np.int32]]  # with the target of each prediction
 
 
-class SparseLogProbs(torch.autograd.Function):
+class _Context(FunctionCtx):
+    saved_tensors: tuple[Tensor, ...]
+    constants: tuple[WeightLayout, PredictionGroups, NDArray[np.int32], NDArray[np.float64]]
+
+
+class SparseLogProbs(Function):
     """log p_{e_t} of every prediction, differentiable with respect to the weights.  # (predictions,) float64"""
 
     @staticmethod
-    def forward(ctx: Any, bias: Tensor, pairs: Tensor, windows: Tensor, batch: GroupedBatch) -> Tensor:
+    def forward(ctx: _Context, bias: Tensor, pairs: Tensor, windows: Tensor, batch: GroupedBatch) -> Tensor:
         layout, groups, target = batch
         weights = LogLinearWeights(*layout, *(tensor.detach().numpy() for tensor in (bias, pairs, windows)))
         out, log_normalizer = np.empty(len(target)), np.empty(len(target))
@@ -95,7 +101,7 @@ class SparseLogProbs(torch.autograd.Function):
         return torch.from_numpy(out)
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: _Context, upstream: Tensor) -> tuple[Tensor | None, ...]:
         layout, groups, target, log_normalizer = ctx.constants
         weights = LogLinearWeights(*layout, *(tensor.detach().numpy() for tensor in ctx.saved_tensors))
         upstream_array = np.ascontiguousarray(upstream.numpy(), np.float64)
