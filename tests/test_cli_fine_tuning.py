@@ -212,7 +212,7 @@ def test_translators_trained_with_symmetry_are_trained_further_one_by_one(
     good("train", "translator", *texts, *sizes, "-o", tmp_path / "both")
     outcome = run("train", "translator", "--from", tmp_path / "both", *texts, "-o", tmp_path / "new")
     assert (outcome.code, is_one_line(outcome.err)) == (2, True)
-    assert f"holds two translators; name {tmp_path / 'both' / 'forward'} or" in outcome.err
+    assert f"contains two translators; choose {tmp_path / 'both' / 'forward'} or" in outcome.err
     good("train", "translator", "--from", tmp_path / "both" / "forward", *texts, "-o", tmp_path / "new")
 
 

@@ -62,7 +62,7 @@ def test_one_text_for_both_sides_is_not_a_table(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a b\nc\td\ne\n")
     with pytest.raises(DataError, match=r"t.txt: source and target are the same text; give two files"):
         read_pairs(*[str(tmp_path / "t.txt")] * 2)
-    with pytest.raises(DataError, match=r"t.txt: not TSV, JSONL, TMX, PO and XLIFF; two texts are given with --src"):
+    with pytest.raises(DataError, match=r"t.txt: not TSV, JSONL, TMX, PO or XLIFF; for two texts, use --src"):
         rows_of(tmp_path / "t.txt")
 
 

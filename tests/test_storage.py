@@ -314,7 +314,7 @@ def test_a_file_in_place_of_a_directory_is_reported(tmp_path: Path) -> None:
     ("file", "text", "complaint"),
     [
         ("config.yaml", None, "not a model directory"),
-        ("config.yaml", "[a, list]", "holds no settings"),
+        ("config.yaml", "[a, list]", "contains no settings"),
         ("config.yaml", "kind: [", "broken or incomplete"),
         ("config.yaml", "kind: parrot\nformat: 1", "unknown kind of model 'parrot'; known are ngram"),
         ("config.yaml", "kind: ngram\nformat: 99", "newer version of dragoman; update"),

@@ -162,7 +162,7 @@ def test_each_is_an_ordinary_translator_afterwards(tmp_path: Path) -> None:
         }
         for key, tensor in model.named_parameters():
             assert torch.equal(loaded.state_dict()[key], tensor)
-    with pytest.raises(DataError, match=r"holds two translators; name .*forward or"):
+    with pytest.raises(DataError, match=r"contains two translators; choose .*forward or"):
         dragoman.load(tmp_path / "m")
 
 
@@ -222,7 +222,7 @@ def test_from_the_command_line(good: Any, run: Any, tmp_path: Path) -> None:
     for name, line in (("forward", GERMAN[0]), ("backward", ENGLISH[0])):
         assert good("translate", tmp_path / "m" / name, stdin=f"{line}\n").out.count("\n") == 1
     refused = run("translate", tmp_path / "m", stdin="a\n")
-    assert refused.code == 2 and "holds two translators" in refused.err
+    assert refused.code == 2 and "contains two translators" in refused.err
     refused = run(*command, "-o", tmp_path / "n", "--attention", "none")
     assert refused.code == 2 and "--symmetry requires attention over words" in refused.err
     assert good(*command, "-o", tmp_path / "m", "--force").code == 0

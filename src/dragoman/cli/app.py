@@ -120,7 +120,8 @@ class SectionedCommand(TyperCommand):
             is_argument = parameter.param_type_name == "argument"
             title = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
             if (record := parameter.get_help_record(ctx)) is not None:
-                sections.setdefault(title, []).append(record)
+                name, text = record
+                sections.setdefault(title, []).append((name.partition(" <")[0], text))  # without Python's types
         for title in ("Output", "Options"):  # these last: --help is one of the options
             sections[title] = sections.pop(title, [])
         for title, records in sections.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from dragoman.cli.messages import warn_if_mostly_unknown
+from dragoman.cli.messages import info, warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup, argument, option
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.core.errors import DataError
@@ -106,51 +106,31 @@ class PairFileOptions(OptionGroup):
         names: str = "--src, --tgt",
     ) -> LinePairs:
         """Read --pairs, or else two texts, and report what is not used of them. `names` are the options of the texts."""
-        return read_one_or_two_files(
-            (self.pairs, src, tgt), (src_field, tgt_field), (self.src_lang, self.tgt_lang), self.rejected, names
-        )
+        from dragoman.data.formats import display_name
+        from dragoman.data.pair_files import Languages, read_pair_file, read_pairs
+        from dragoman.io.storage import write_text
+
+        check_output_file("--rejected", self.rejected)
+        options = src_field, tgt_field, Languages(self.src_lang, self.tgt_lang)
+        if self.pairs is not None:
+            if src is not None or tgt is not None:
+                raise DataError(f"--pairs has both sides; remove {names}")
+            lines = read_pair_file(self.pairs, *options)
+        elif src is None or tgt is None:
+            raise DataError(f"give two texts ({names}), or one file with both sides (--pairs)")
+        else:
+            lines = read_pairs(src, tgt, *options)
+        if lines.rejected:
+            total = len(lines.source) + len(lines.rejected)
+            reasons = "; ".join(lines.rejection_summary())
+            info(f"{display_name(lines.name)}: {len(lines.rejected):,} of {total:,} units are not used: {reasons}")
+        if self.rejected is not None:
+            rows = (f"{unit.file}\t{unit.line}\t{unit.reason}\n" for unit in lines.rejected)
+            write_text(self.rejected, "".join(["file\tline\treason\n", *rows]))
+        return lines
 
 
 NO_PAIR_FILE = PairFileOptions()
-
-
-def read_one_or_two_files(
-    files: tuple[str | None, str | None, str | None],
-    fields: tuple[str | None, str | None],
-    languages: tuple[str | None, str | None],
-    rejected: Path | None,
-    names: str,
-) -> LinePairs:
-    """Read a file of pairs, or a source and a target, and report units that are not used.
-
-    Args:
-        files: the file of pairs, the source, the target: the first or the others are given.
-        rejected: where all units that are not used are written.
-        names: the options of source and target, for error messages.
-    """
-    from dragoman.cli.messages import info
-    from dragoman.data.formats import display_name
-    from dragoman.data.pair_files import Languages, read_pair_file, read_pairs
-    from dragoman.io.storage import write_text
-
-    pairs, src, tgt = files
-    check_output_file("--rejected", rejected)
-    if pairs is not None:
-        if src is not None or tgt is not None:
-            raise DataError(f"--pairs has both sides; remove {names}")
-        lines = read_pair_file(pairs, *fields, Languages(*languages))
-    elif src is None or tgt is None:
-        raise DataError(f"give two texts ({names}), or one file with both sides (--pairs)")
-    else:
-        lines = read_pairs(src, tgt, *fields, Languages(*languages))
-    if lines.rejected:
-        total = len(lines.source) + len(lines.rejected)
-        reasons = "; ".join(lines.rejection_summary())
-        info(f"{display_name(lines.name)}: {len(lines.rejected):,} of {total:,} units are not used: {reasons}")
-    if rejected is not None:
-        rows = (f"{unit.file}\t{unit.line}\t{unit.reason}\n" for unit in lines.rejected)
-        write_text(rejected, "".join(["file\tline\treason\n", *rows]))
-    return lines
 
 
 @dataclass(frozen=True)

@@ -243,7 +243,7 @@ def step_bars() -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 def console_callbacks() -> Callbacks:
-    """Return the callbacks of a ladder or a demo: results go to standard output, all else to standard error."""
+    """Return the callbacks of a ladder or a demo: results go to standard output, everything else to standard error."""
     from dragoman.experiments.trainer import Callbacks
 
     return Callbacks(info, status, grouped_warnings, training_progress, show=partial(print, flush=True))

@@ -17,7 +17,7 @@ BAR_WIDTH = 40  # columns of a bar for probability 1
 def next_words(
     model: Model,
     prefix: Prefix = "",
-    k: Annotated[int, option("-k", "Number of words.", min=1)] = 10,
+    k: Annotated[int, option("-k N", "Number of words.", min=1)] = 10,
     tokens: Annotated[
         bool, option("--tokens", "Print the tokens of the model, such as subwords, with their exact probabilities.")
     ] = False,
@@ -46,11 +46,11 @@ def next_words(
 
 def sample(
     model: Model,
-    n: Annotated[int, option("-n", "Number of sentences.", min=1)] = 10,
-    seed: Annotated[int, option("--seed", "Random seed.", min=0)] = 1,
+    n: Annotated[int, option("-n N", "Number of sentences.", min=1)] = 10,
+    seed: Annotated[int, option("--seed N", "Random seed.", min=0)] = 1,
     prefix: Annotated[str, option("--prefix TEXT", "Beginning of each sentence.")] = "",
     temperature: Annotated[
-        float, option("--temperature", "Below 1, probable words are preferred; above 1, rare ones.")
+        float, option("--temperature X", "Below 1, probable words are preferred; above 1, rare ones.")
     ] = 1.0,
     top_k: Annotated[int | None, option("--top-k N", "Sample from the N most probable next words only.")] = None,
     top_p: Annotated[
@@ -58,7 +58,7 @@ def sample(
         option("--top-p P", "Sample from the nucleus only: the smallest set of next words with total probability P."),
     ] = 1.0,
     max_words: Annotated[
-        int, option("--max-words", "Maximum number of words in a sentence, including the prefix.", min=1)
+        int, option("--max-words N", "Maximum number of words in a sentence, including the prefix.", min=1)
     ] = 200,
     show_unknown: Annotated[
         bool,
@@ -100,7 +100,7 @@ def sample(
 def explain(
     model: Model,
     prefix: Prefix = "",
-    k: Annotated[int, option("-k", "Number of the most probable next words.", min=0)] = 5,
+    k: Annotated[int, option("-k N", "Number of the most probable next words.", min=0)] = 5,
     words: Annotated[str, option("--words W,W,...", "Other next words to explain.")] = "",
     as_json: Json = False,
 ) -> None:

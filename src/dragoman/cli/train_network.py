@@ -59,7 +59,7 @@ def train_recurrent(
     """Train a recurrent neural network: RNN, LSTM or GRU.
 
     The network reads one word after the other into a hidden state and predicts the next word from it, so that words
-    far back can have an influence. With --carries the state is kept from one sentence to the next.
+    far back can have an influence. With --carries, the state at the end of a sentence is the first state of the next.
 
     If training is interrupted, run the same command again to resume it.
 

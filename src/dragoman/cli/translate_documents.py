@@ -48,7 +48,7 @@ class TranslateInput:
 
     @classmethod
     def from_arguments(cls, paths: Sequence[Path], text: str, options: DocumentOptions) -> TranslateInput:
-        """Tell translators, which are directories, from files."""
+        """Separate translators, which are directories, from files."""
         from dragoman.data.document_formats import TEXT, document_format
 
         models, files = [path for path in paths if not path.is_file()], [str(path) for path in paths if path.is_file()]

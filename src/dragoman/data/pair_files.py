@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from polib import POFile
 
 FORMAT_OF_ENDING = {name: name for name in ("tsv", "jsonl", "tmx", "po", "xliff")} | {"pot": "po", "xlf": "xliff"}
-READABLE = "TSV, JSONL, TMX, PO and XLIFF"
+READABLE = "TSV, JSONL, TMX, PO or XLIFF"
 # Names of columns, apart from those of languages, by which the first line of a TSV file is recognised as its header.
 COLUMNS = "id source target src tgt trg text sentence translation reference ref input output score label lang"
 COLUMN_NAMES = frozenset(COLUMNS.split())
@@ -96,7 +96,7 @@ def read_pair_file(
         raise DataError("<stdin>: sentence pairs are read from a file; give its name")
     file_format = pair_format(path)
     if file_format is None:
-        raise DataError(f"{name}: not {READABLE}; two texts are given with --src and --tgt")
+        raise DataError(f"{name}: not {READABLE}; for two texts, use --src and --tgt")
     if file_format not in ("tsv", "jsonl") and (src_field is not None or tgt_field is not None):
         raise DataError(f"{name}: is {file_format.upper()}, which has no columns; remove --src-field and --tgt-field")
     if file_format == "jsonl":
@@ -147,7 +147,7 @@ def _tsv_units(text: bytes, src_field: str, tgt_field: str, name: str) -> Iterat
     lines = text.decode().removesuffix("\n").split("\n")
     rows = [line.removesuffix("\r").split("\t") for line in lines]
     if max(map(len, rows)) < 2:
-        raise DataError(f"{name}: has no columns separated by tabs; two texts are given with --src and --tgt")
+        raise DataError(f"{name}: has no columns separated by tabs; for two texts, use --src and --tgt")
     columns = [_column_index(field, rows[0], name) for field in (src_field, tgt_field)]
     has_names = not (src_field.isdecimal() and tgt_field.isdecimal())
     for number, row in enumerate(rows, 1):

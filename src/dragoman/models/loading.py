@@ -147,7 +147,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     if not isinstance(config, dict):
-        raise DataError(f"{path}: holds no settings; train the model or copy its directory again")
+        raise DataError(f"{path}: contains no settings; train the model or copy its directory again")
     return config
 
 
@@ -157,7 +157,7 @@ def _check_kind(kind: object, directory: Path) -> str:
         raise DataError(f"{directory}: is an aligner, not a model; {remedy}")
     if kind == storage.TWO_WAY_KIND:
         names = f"{directory / storage.FORWARD} or {directory / storage.BACKWARD}"
-        raise DataError(f"{directory}: holds two translators; name {names}")
+        raise DataError(f"{directory}: contains two translators; choose {names}")
     if not isinstance(kind, str) or kind not in MODEL_CLASSES:
         known = ", ".join(MODEL_CLASSES)
         raise DataError(f"{directory / storage.CONFIG_FILE}: unknown kind of model {kind!r}; known are {known}")

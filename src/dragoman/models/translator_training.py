@@ -90,8 +90,7 @@ def set_up_training(
         lines, dev = _hold_out_dev(lines)
         if dev is not None:
             messages.append(
-                f"no dev text: {len(dev.source):,} of the pairs are held out for it; another one is given with "
-                "--dev-src and --dev-tgt"
+                f"no dev text: {len(dev.source):,} pairs are held out; to use another text, give --dev-src and --dev-tgt"
             )
     if stored is not None:
         data = encode(lines, units=stored.units)

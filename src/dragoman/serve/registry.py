@@ -106,7 +106,7 @@ class ModelEntry:
         """Return inputs for a translator: those in its directory, or lines of the dev text of its ladder."""
         examples = (read_examples(path) for path in self.paths)
         dev_text = self.paths[0].parent.parent / LADDER_DEV_TEXT
-        return next((found for found in examples if found), []) or choose_examples(_first_lines(dev_text))
+        return next(filter(None, examples), []) or choose_examples(_first_lines(dev_text))
 
     def _load(self) -> LanguageModel | BaseTranslator:
         """Return the model. It is loaded on first use, and again when training has written a better one."""

@@ -225,7 +225,7 @@ class TranslationInfo(BaseModel):
     words: list[WordInfo] = Field(
         description="words of the translation; its tokens if it is a single word, or a text without spaces"
     )
-    source_words: list[WordInfo] = Field(description="words of the source, likewise")
+    source_words: list[WordInfo] = Field(description="words of the source, with their tokens")
     word_attention: list[list[float]] | None = Field(
         description="attention between words and `</s>`: summed over the tokens of a source word, averaged over those of "
         "a target word; null if `attention` is"
