@@ -14,8 +14,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from dragoman.core.errors import DataError
-from dragoman.data.html_documents import TAG, VOID, add_segment
-from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, TextSegment, protect
+from dragoman.data.html_documents import TAG, VOID
+from dragoman.data.inline_markup import CLOSE, OPEN, DocumentBuilder, Mark, Part, PieceDocument, TextSegment, protect
 from dragoman.data.pair_files import UNTRANSLATED_STATES, parse_po, root_element, xliff_segments
 from dragoman.data.xml_files import CODE_ELEMENTS, ILLEGAL, inline_text, local_name, parse_xml
 
@@ -82,11 +82,11 @@ def parse_message(text: str) -> PieceDocument:
     >>> parse_message("<b>Delete</b> %s?\\n").segments[0].raw
     '<b>Delete</b> %s?'
     """
-    pieces: list[str | TextSegment] = []
+    builder = DocumentBuilder()
     for line in text.splitlines(keepends=True):
         parts = list(_message_parts(line))
-        add_segment(pieces, [part if isinstance(part, str) else part.raw for part in parts], parts)
-    return PieceDocument(pieces, write_message)
+        builder.add_segment([part if isinstance(part, str) else part.raw for part in parts], parts)
+    return PieceDocument(builder.pieces, write_message)
 
 
 def _message_parts(line: str) -> Iterator[Part]:

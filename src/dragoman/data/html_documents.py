@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, TextSegment, protect
+from dragoman.data.inline_markup import CLOSE, OPEN, DocumentBuilder, Mark, Part, PieceDocument, TextSegment, protect
 
 # Elements that are part of a sentence. All others separate segments.
 INLINE_NAMES = """
@@ -34,93 +34,28 @@ def parse_html(text: str) -> PieceDocument:
     >>> document.pieces[0], document.segments[0].raw, document.pieces[2]
     ('<p>', 'Guten <b>Tag</b> &amp; so', '</p><hr>')
     """
-    pieces: list[str | TextSegment] = []
+    builder = DocumentBuilder()
     parts: list[Part] = []  # of the segment that is not finished
     raws: list[str] = []
 
     def finish() -> None:
-        add_segment(pieces, raws, parts)
+        builder.add_segment(raws, parts)
         raws.clear()
         parts.clear()
 
     for raw, part in _parts(text):
         if part is None:  # separates segments
             finish()
-            add_text(pieces, raw)
+            builder.add_text(raw)
         else:
             raws.append(raw)
             parts.append(part)
     finish()
-    return PieceDocument(pieces, write_html)
+    return PieceDocument(builder.pieces, write_html)
 
 
 def write_html(segment: TextSegment, parts: Sequence[Part]) -> str:
     return "".join(part.raw if isinstance(part, Mark) else html.escape(part, quote=False) for part in parts)
-
-
-def add_text(pieces: list[str | TextSegment], text: str) -> None:
-    """Add text that is kept to the pieces of a document."""
-    if pieces and isinstance(pieces[-1], str):
-        pieces[-1] += text
-    elif text:
-        pieces.append(text)
-
-
-def add_segment(pieces: list[str | TextSegment], raws: Sequence[str], parts: Sequence[Part]) -> None:
-    """Add parts with their raw text to the pieces of a document: as segments, in which all tags are balanced.
-
-    Spaces and marks around the words of a segment are kept. So are tags whose partners are missing: they separate
-    segments.
-    """
-    waiting = [(0, len(parts))]  # ranges of parts, the last one first
-    while waiting:
-        start, end = waiting.pop()
-        unmatched = _unmatched(parts[start:end])
-        if not unmatched:
-            _add_balanced(pieces, raws[start:end], parts[start:end])
-        elif unmatched == [0] and end - start == 1:
-            add_text(pieces, raws[start])
-        else:
-            cuts = sorted({0, *unmatched, *(index + 1 for index in unmatched), end - start})
-            ranges = [(start + first, start + last) for first, last in zip(cuts[:-1], cuts[1:], strict=True)]
-            waiting += reversed(ranges)
-
-
-def _unmatched(parts: Sequence[Part]) -> list[int]:
-    """Return the indices of tags without a partner."""
-    unmatched, opened = list[int](), list[tuple[str, int]]()
-    for index, part in enumerate(parts):
-        if isinstance(part, Mark) and part.kind == OPEN:
-            opened.append((part.name, index))
-        elif isinstance(part, Mark) and part.kind == CLOSE:
-            if opened and opened[-1][0] == part.name:
-                opened.pop()
-            else:
-                unmatched.append(index)
-    return [*unmatched, *(index for _, index in opened)]
-
-
-def _add_balanced(pieces: list[str | TextSegment], raws: Sequence[str], parts: Sequence[Part]) -> None:
-    first, last = 0, len(parts)
-    while first < last and isinstance(parts[first], str) and not _has_words(parts[first]):
-        first += 1
-    while first < last and isinstance(parts[last - 1], str) and not _has_words(parts[last - 1]):
-        last -= 1
-    add_text(pieces, "".join(raws[:first]))
-    raw = "".join(raws[first:last])
-    segment = TextSegment(raw, tuple(parts[first:last]))
-    if segment.has_words:
-        start, end = len(raw) - len(raw.lstrip()), len(raw.rstrip())
-        add_text(pieces, raw[:start])
-        pieces.append(TextSegment(raw[start:end], segment.parts))
-        add_text(pieces, raw[end:])
-    else:
-        add_text(pieces, raw)
-    add_text(pieces, "".join(raws[last:]))
-
-
-def _has_words(part: Part) -> bool:
-    return isinstance(part, str) and bool(part.strip())
 
 
 def _parts(text: str) -> Iterator[tuple[str, Part | None]]:

@@ -113,6 +113,75 @@ def protect(raw: str, decode: Callable[[str], str] = str, pattern: re.Pattern[st
         yield decode(raw[position:])
 
 
+class DocumentBuilder:
+    """Collects the pieces of a document."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str | TextSegment] = []
+
+    def add_text(self, text: str) -> None:
+        """Add text that is not translated."""
+        if self.pieces and isinstance(self.pieces[-1], str):
+            self.pieces[-1] += text
+        elif text:
+            self.pieces.append(text)
+
+    def add_segment(self, raws: Sequence[str], parts: Sequence[Part]) -> None:
+        """Add parts, given with their raw text, as segments in which all tags are balanced.
+
+        Spaces around the words of a segment are not part of it, nor are tags whose partners are missing: these separate
+        segments.
+        """
+        waiting = [(0, len(parts))]  # ranges of parts, the last one first
+        while waiting:
+            start, end = waiting.pop()
+            unmatched = _unmatched(parts[start:end])
+            if not unmatched:
+                self._add_balanced(raws[start:end], parts[start:end])
+            elif unmatched == [0] and end - start == 1:
+                self.add_text(raws[start])
+            else:
+                cuts = sorted({0, *unmatched, *(index + 1 for index in unmatched), end - start})
+                ranges = [(start + first, start + last) for first, last in zip(cuts[:-1], cuts[1:], strict=True)]
+                waiting += reversed(ranges)
+
+    def _add_balanced(self, raws: Sequence[str], parts: Sequence[Part]) -> None:
+        first, last = 0, len(parts)
+        while first < last and _is_blank(parts[first]):
+            first += 1
+        while first < last and _is_blank(parts[last - 1]):
+            last -= 1
+        self.add_text("".join(raws[:first]))
+        raw = "".join(raws[first:last])
+        segment = TextSegment(raw, tuple(parts[first:last]))
+        if segment.has_words:
+            start, end = len(raw) - len(raw.lstrip()), len(raw.rstrip())
+            self.add_text(raw[:start])
+            self.pieces.append(TextSegment(raw[start:end], segment.parts))
+            self.add_text(raw[end:])
+        else:
+            self.add_text(raw)
+        self.add_text("".join(raws[last:]))
+
+
+def _is_blank(part: Part) -> bool:
+    return isinstance(part, str) and not part.strip()
+
+
+def _unmatched(parts: Sequence[Part]) -> list[int]:
+    """Return the indices of tags without a partner."""
+    unmatched, opened = list[int](), list[tuple[str, int]]()
+    for index, part in enumerate(parts):
+        if isinstance(part, Mark) and part.kind == OPEN:
+            opened.append((part.name, index))
+        elif isinstance(part, Mark) and part.kind == CLOSE:
+            if opened and opened[-1][0] == part.name:
+                opened.pop()
+            else:
+                unmatched.append(index)
+    return [*unmatched, *(index for _, index in opened)]
+
+
 # -- the plain text of a segment ---------------------------------------------------------------------------------------
 
 

@@ -14,8 +14,18 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dragoman.core.errors import require_extra
-from dragoman.data.html_documents import VOID, add_segment, add_text, parse_html, write_html
-from dragoman.data.inline_markup import CLOSE, OPEN, PROTECTED, Mark, Part, PieceDocument, TextSegment, protect
+from dragoman.data.html_documents import VOID, parse_html, write_html
+from dragoman.data.inline_markup import (
+    CLOSE,
+    OPEN,
+    PROTECTED,
+    DocumentBuilder,
+    Mark,
+    Part,
+    PieceDocument,
+    TextSegment,
+    protect,
+)
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -60,8 +70,8 @@ def parse_markdown(text: str) -> PieceDocument:
     """
     matter = FRONT_MATTER.match(text)
     position = matter.end() if matter else 0
-    pieces: list[str | TextSegment] = []
-    add_text(pieces, text[:position])
+    builder = DocumentBuilder()
+    builder.add_text(text[:position])
     starts = [position, *(match.end() for match in re.compile("\n").finditer(text, position)), len(text)]
     references: References = {}
     for token in _parser().parse(text[position:], references):
@@ -69,27 +79,27 @@ def parse_markdown(text: str) -> PieceDocument:
             continue
         first, last = (starts[min(line, len(starts) - 1)] for line in token.map)
         if token.type == "html_block" and first >= position:
-            add_text(pieces, text[position:first])
+            builder.add_text(text[position:first])
             for piece in parse_html(text[first:last]).pieces:
                 if isinstance(piece, TextSegment):
-                    pieces.append(replace(piece, format=HTML))
+                    builder.pieces.append(replace(piece, format=HTML))
                 else:
-                    add_text(pieces, piece)
+                    builder.add_text(piece)
             position = last
         elif token.type == "inline":
             lines = _locate(token.content, text, max(first, position), last)
             inline = _inline_parts(token, references) if lines else None
             if inline is not None:
-                add_text(pieces, text[position : lines[0].offset])
-                _add_block(pieces, inline, lines, text)
+                builder.add_text(text[position : lines[0].offset])
+                _add_block(builder, inline, lines, text)
                 position = lines[-1].offset + len(token.content) - lines[-1].content_start
             elif "|" in token.content:  # a cell with an escaped bar, which is not translated
                 escaped = token.content.replace("|", "\\|")
                 place = text.find(escaped, max(first, position), last)
-                add_text(pieces, text[position : place + len(escaped)] if place >= 0 else "")
+                builder.add_text(text[position : place + len(escaped)] if place >= 0 else "")
                 position = place + len(escaped) if place >= 0 else position
-    add_text(pieces, text[position:])
-    return PieceDocument(pieces, partial(_write, references))
+    builder.add_text(text[position:])
+    return PieceDocument(builder.pieces, partial(_write, references))
 
 
 def _locate(content: str, text: str, position: int, end: int) -> list[_Line]:
@@ -108,7 +118,7 @@ def _locate(content: str, text: str, position: int, end: int) -> list[_Line]:
 
 
 def _add_block(
-    pieces: list[str | TextSegment], inline: list[tuple[int, int, Part | None]], lines: list[_Line], text: str
+    builder: DocumentBuilder, inline: list[tuple[int, int, Part | None]], lines: list[_Line], text: str
 ) -> None:
     """Add the segments of a block. Hard line breaks separate segments."""
 
@@ -121,13 +131,13 @@ def _add_block(
     for start, end, part in inline:
         raw = text[offset_of(start) : offset_of(end)]
         if part is None:
-            add_segment(pieces, raws, parts)
+            builder.add_segment(raws, parts)
             raws, parts = [], []
-            add_text(pieces, raw)
+            builder.add_text(raw)
         else:
             raws.append(raw)
             parts.append(part)
-    add_segment(pieces, raws, parts)
+    builder.add_segment(raws, parts)
 
 
 # -- inline ------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.data.html_documents import add_segment, add_text
-from dragoman.data.inline_markup import CLOSE, OPEN, Mark, Part, PieceDocument, TextSegment, protect
+from dragoman.data.inline_markup import CLOSE, OPEN, DocumentBuilder, Mark, Part, PieceDocument, TextSegment, protect
 from dragoman.data.subtitles import CUE_TAG, read_cues
 
 DIALOGUE = re.compile(r"^(?=[ \t]*(?:<[^<>]*>|\{[^{}]*\})*[-–—‐>])", re.MULTILINE)
@@ -23,10 +22,10 @@ def parse_subtitles(text: str, name: str) -> PieceDocument:
     >>> document.segments[0].raw
     'To be\\nor <i>not</i>'
     """
-    pieces: list[str | TextSegment] = []
+    builder = DocumentBuilder()
     position = 0
     for cue in read_cues(text, name):
-        add_text(pieces, text[position : cue.offset])
+        builder.add_text(text[position : cue.offset])
         position = cue.offset + len(cue.text)
         starts = [match.start() for match in DIALOGUE.finditer(cue.text)]
         bounds = (
@@ -34,13 +33,13 @@ def parse_subtitles(text: str, name: str) -> PieceDocument:
         )
         for start, end in zip(bounds[:-1], bounds[1:], strict=True):
             if dash := DASH.match(cue.text, start, end):
-                add_text(pieces, dash[0])
+                builder.add_text(dash[0])
                 start = dash.end()
             parts = list(_parts(cue.text[start:end], is_vtt=cue.is_vtt))
-            add_segment(pieces, [raw for raw, _ in parts], [part for _, part in parts])
-    add_text(pieces, text[position:])
+            builder.add_segment([raw for raw, _ in parts], [part for _, part in parts])
+    builder.add_text(text[position:])
     is_vtt = text.startswith("WEBVTT")
-    return PieceDocument(pieces, _write_vtt if is_vtt else _write_srt)
+    return PieceDocument(builder.pieces, _write_vtt if is_vtt else _write_srt)
 
 
 def _parts(text: str, *, is_vtt: bool) -> Iterator[tuple[str, Part]]:
