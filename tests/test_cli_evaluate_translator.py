@@ -12,10 +12,14 @@ import yaml
 
 from command import is_one_line
 from dragoman.combine.ensemble import Ensemble
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.sentences import split_tokenised_sentences
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.evaluation.alignment import argmax_links, count_all_links, parse_gold_alignment
 from dragoman.evaluation.significance import paired_bootstrap
 from dragoman.evaluation.translation_metrics import Bleu, score_translations
 from dragoman.lab.corpus_files import GRAMMAR_VERSION, MANIFEST_KIND
+from dragoman.models.translator import Translator
 from small_translators import ENGLISH, GERMAN, TREES, place, translators
 
 __all__ = ["place"]
@@ -120,12 +124,26 @@ def test_lines_are_translated_as_by_translate(good: Any, place: Path, tmp_path: 
     assert whole["perplexity"] == split["perplexity"]
 
 
+def test_pronunciations_are_not_sentences() -> None:
+    """A full stop between phones ends a syllable, and an apostrophe belongs to its word."""
+    phones, words = ["HH EH . L OW . W ER L D", "B AW . T ER S"] * 2, ["hello-world", "'bouters"] * 2
+    assert len(split_tokenised_sentences(phones[0])) > 1, "by its form alone, the line would be split"
+    for lines, references, units in ((phones, words, ("word", "char")), (words, phones, ("subword:20", "word"))):
+        source, target = Tokenizer.train(units[0], lines), Tokenizer.train(units[1], references)
+        pairs = ParallelCorpus(source.encode(lines), target.encode(references))
+        model = Translator.create(pairs, source, target, embedding=4, hidden=4)
+        assert model.translate_text(lines) == model.translate(lines)
+
+
 def test_plain_references_are_tokenised_by_bleu(good: Any, place: Path, tmp_path: Path) -> None:
     """The translation of plain text is plain text, also if the translator was trained on tokenised text."""
     (tmp_path / "a.de").write_text("Der Hund schläft.\nDer Vogel singt.\n")
     (tmp_path / "a.en").write_text("The dog sleeps.\nThe bird sings.\n")
     actual = report(good, place / "one", "--src", tmp_path / "a.de", "--ref", tmp_path / "a.en")
     assert actual["bleu"] == pytest.approx(100) and "tok:13a" in actual["signature"]
+    paid = translators()["one"].likelihood(["der hund schläft .", "der vogel singt ."], [ENGLISH[0], ENGLISH[12]])
+    assert actual["log_likelihood"] == pytest.approx(paid.log_likelihood), "it is read as in translation"
+    assert actual["perplexity"] == pytest.approx(math.exp(-paid.log_likelihood / 8)), "per word of the plain text"
 
 
 def test_lengths_are_those_of_the_source(good: Any, place: Path, text: tuple[Any, ...]) -> None:

@@ -164,7 +164,8 @@ def _read(
             for number, line in enumerate(lines.source, 1):
                 check_tree(line, src, number, MAX_TOKENS, "remove the pair")
         else:
-            warn_if_mostly_unknown(model.source.encode(lines.source), src)
+            source, _ = model.read_pairs(lines.source, lines.target)
+            warn_if_mostly_unknown(model.source.encode(source), src)
     tokenised = {
         are_tokenised(lines.target, model.target) if options.tokenised is None else options.tokenised
         for model in models

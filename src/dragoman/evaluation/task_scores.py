@@ -80,13 +80,13 @@ def are_short(counts: Mapping[str, int]) -> bool:
     return length <= MAX_SYMBOL_LENGTH and ideographic * 2 < total
 
 
-def reads_phones(source: Tokenizer) -> bool:
-    """Return whether the words that a translator reads are phones or similar symbols: few, and short.
+def has_phones(tokenizer: Tokenizer) -> bool:
+    """Return whether the words that a translator reads or writes are phones or similar symbols: few, and short.
 
-    >>> [reads_phones(Tokenizer.train("word", [line] * 2)) for line in ("h ɛ . l oʊ", "the dog barks .")]
+    >>> [has_phones(Tokenizer.train("word", [line] * 2)) for line in ("h ɛ . l oʊ", "the dog barks .")]
     [True, False]
     """
-    vocab = source.vocab
+    vocab = tokenizer.vocab
     if vocab.segmenter.kind != "word" or len(vocab) - len(SPECIALS) > MAX_SYMBOLS:
         return False
     return are_short(dict(zip(vocab.tokens[len(SPECIALS) :], vocab.counts[len(SPECIALS) :].tolist(), strict=True)))

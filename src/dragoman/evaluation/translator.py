@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
@@ -30,7 +30,7 @@ from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.evaluation.alignment import AlignmentCounts, GoldAlignment, argmax_links, count_all_links
 from dragoman.evaluation.edit_distance import EditCounts, WordRecall, count_edits, word_recall
 from dragoman.evaluation.floor import PointEstimate
-from dragoman.evaluation.likelihood import PairLikelihood
+from dragoman.evaluation.likelihood import PairLikelihood, TextLengths
 from dragoman.evaluation.results import to_json
 from dragoman.evaluation.task_scores import TaskScores, score_task
 from dragoman.evaluation.translation_metrics import (
@@ -222,13 +222,15 @@ def evaluate_translator(
         unknown_word_recall = word_recall(
             texts, references, lambda word: word not in SPECIALS and target.vocab.id(word) == UNK
         )
-    errors = Counter(model.diagnose(lines, references, translations, length, coverage) if diagnose else [])
+    read, expected = (lines, references) if data.tokenised else model.read_pairs(lines, references)
+    likelihood = model.without_shortlist.likelihood(read, expected)
+    errors = Counter(model.diagnose(read, expected, translations, length, coverage) if diagnose else [])
     return TranslatorEvaluation(
         reference_data=data,
         translations=tuple(translations),
         seconds=seconds,
         task_scores=task_scores,
-        reference_likelihood=model.without_shortlist.likelihood(lines, references),
+        reference_likelihood=replace(likelihood, lengths=TextLengths.from_lines(references)),
         by_length=bleu_by_length(task_scores.of("BLEU"), source_lengths),
         alignment=attention_alignment_counts(model, lines, references, data.gold_alignments),
         unknown_word_recall=unknown_word_recall,

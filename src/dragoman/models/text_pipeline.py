@@ -15,7 +15,7 @@ from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.sentences import split_sentences, split_tokenised_sentences
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import SPECIALS
-from dragoman.evaluation.task_scores import reads_phones
+from dragoman.evaluation.task_scores import has_phones
 from dragoman.models.translation import BaseTranslator, SegmentedLine, TranslateKwargs, Translation
 from dragoman.models.translation_results import join_translations
 
@@ -64,15 +64,16 @@ class TextPipeline:
         """
         Args:
             replacer: replaces unknown words of translations.
-            split_sentences: whether to split texts into sentences, which are translated one by one. Trees and sequences of
-                phones are never split.
+            split_sentences: whether to split texts into sentences, which are translated one by one. Trees are never split,
+                and neither are words or their pronunciations.
             keep_tokenised: for lines of a file: the translation of a tokenised line is tokenised as well.
         """
         self.model, self.replacer = model, replacer
-        self.split_sentences = split_sentences and model.source.format != TREE and not reads_phones(model.source)
+        is_text = not (has_phones(model.source) or has_phones(model.target))
+        self.split_sentences = split_sentences and is_text and model.source.format != TREE
         self.keep_tokenised = keep_tokenised
-        self.source_tokenizer = _punctuation_tokenizer(model.source)
-        self.target_tokenizer = _punctuation_tokenizer(model.target)
+        self.source_tokenizer = _punctuation_tokenizer(model.source) if is_text else None
+        self.target_tokenizer = _punctuation_tokenizer(model.target) if is_text else None
 
     def tokenize(self, sentence: str) -> str:
         """Return a source sentence as the translator reads it."""
@@ -81,6 +82,20 @@ class TextPipeline:
     def tokenize_target(self, sentence: str) -> str:
         """Return a target sentence as the translator would write it."""
         return sentence if self.target_tokenizer is None else self.target_tokenizer.tokenize(sentence)
+
+    def read_pairs(self, lines: Sequence[str], references: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return lines and their translations as they would be in the training text: tokenised, if that was."""
+        sides = (
+            (self.model.source, self.source_tokenizer, lines),
+            (self.model.target, self.target_tokenizer, references),
+        )
+        source, target = (
+            list(texts)
+            if tokenizer is None or side.segmenter.kind == "char"
+            else [text if tokenizer.is_tokenised(text) else tokenizer.tokenize(text) for text in texts]
+            for side, tokenizer, texts in sides
+        )
+        return source, target
 
     def split(self, text: str, max_tokens: int = MAX_TOKENS) -> list[TranslatedSentence]:
         """Split a text into sentences; see `split_texts`."""

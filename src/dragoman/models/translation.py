@@ -129,6 +129,12 @@ class BaseTranslator(BaseScorer):
         texts = [lines] if isinstance(lines, str) else list(lines)
         return translate_lines(self, texts, beam_size, split_sentences=split_sentences, **search)
 
+    def read_pairs(self, lines: Sequence[str], references: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return lines and translations as they would be in the training text: plain text tokenised, if that was."""
+        from dragoman.models.text_pipeline import TextPipeline
+
+        return TextPipeline(self).read_pairs(lines, references)
+
     def n_best(
         self,
         lines: str | Iterable[str | SegmentedLine],
