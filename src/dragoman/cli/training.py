@@ -202,10 +202,10 @@ def report_model(
             scores.append(CardScore("dev", f"perplexity per word or sentence end{caution}", likelihood.perplexity))
         if model.vocab.segmenter.kind != "word":
             scores.append(CardScore("dev", f"perplexity per character{caution}", likelihood.perplexity_characters))
-        least = f" (floor {format_with_error(*floor.perplexity)})" if floor else ""
+        floor_text = f" (floor {format_with_error(*floor.perplexity)})" if floor else ""
         per_character = f"{likelihood.perplexity_characters:.4f} per character"
         counts = f"over {likelihood.tokens:,} tokens, {likelihood.unknown_words:,} unknown"
-        per_word = f"{format_cell(likelihood.perplexity)} per word{least}, " if is_spaced else ""
+        per_word = f"{format_cell(likelihood.perplexity)} per word{floor_text}, " if is_spaced else ""
         info(f"{options.dev_text}: perplexity {per_word}{per_character}; {counts}{caution}")
         fingerprints["dev"] = data.dev.fingerprint()
     model.write_card(options.output, scores, fingerprints)

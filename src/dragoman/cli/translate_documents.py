@@ -94,8 +94,10 @@ def translate_documents(
                 ),
             )
         _write(text, outputs[path])
-        kept = f"; kept because they have a translation: {file.kept:,}" if file.kept else ""
-        info(f"{file.name}: segments translated: {len(file.document.segments):,}{kept}")
+        others = (
+            f"; kept because they have a translation: {file.already_translated:,}" if file.already_translated else ""
+        )
+        info(f"{file.name}: segments translated: {len(file.document.segments):,}{others}")
 
 
 def _output_paths(paths: Sequence[str], output: Path | None) -> dict[str, Path | None]:

@@ -38,7 +38,7 @@ class PoDocument:
 
     text: str
     messages: list[tuple[re.Match[str], PieceDocument]]  # the place of each translation, and its source
-    kept: int  # translations that are kept
+    already_translated: int  # units whose translation stays
 
     @property
     def segments(self) -> list[TextSegment]:
@@ -65,15 +65,15 @@ def parse_po_document(text: str, name: str, *, overwrite: bool = False) -> PoDoc
         del places[0]  # the header
     if len(places) != len(entries):
         raise DataError(f"{name}: {len(places):,} translations for {len(entries):,} messages; check it with msgfmt -c")
-    messages, kept = list[tuple[re.Match[str], PieceDocument]](), 0
+    messages, already_translated = list[tuple[re.Match[str], PieceDocument]](), 0
     for entry, fields in zip(entries, places, strict=True):
         if not overwrite and (entry.msgstr or any(entry.msgstr_plural.values())):
-            kept += 1
+            already_translated += 1
             continue
         for index, place in enumerate(fields):
             is_plural = bool(entry.msgid_plural) and (index > 0 or len(fields) == 1)
             messages.append((place, parse_message(entry.msgid_plural if is_plural else entry.msgid)))
-    return PoDocument(text, messages, kept)
+    return PoDocument(text, messages, already_translated)
 
 
 def parse_message(text: str) -> PieceDocument:
@@ -134,7 +134,7 @@ class XliffDocument:
     name: str
     tree: ElementTree
     units: list[_XliffUnit]
-    kept: int  # translations that are kept
+    already_translated: int  # units whose translation stays
 
     @property
     def segments(self) -> list[TextSegment]:
@@ -158,17 +158,17 @@ class XliffDocument:
 def parse_xliff_document(raw: bytes, name: str, *, overwrite: bool = False) -> XliffDocument:
     """Parse an XLIFF file, version 1.2 or 2. Segments with a translation are kept unless `overwrite`."""
     tree = parse_xml(raw, name)
-    units, kept = list[_XliffUnit](), 0
+    units, already_translated = list[_XliffUnit](), 0
     for segment in xliff_segments(root_element(tree, "xliff", name)):
         target = segment.target
         if target is not None and not overwrite and _is_translated(segment.element, target):
-            kept += 1
+            already_translated += 1
         elif segment.is_translatable:
             elements: dict[str, Element] = {}
             parts = TextSegment("", tuple(_xliff_parts(segment.source, elements)))
             if parts.has_words:
                 units.append(_XliffUnit(segment.source, target, parts, elements))
-    return XliffDocument(raw, name, tree, units, kept)
+    return XliffDocument(raw, name, tree, units, already_translated)
 
 
 def _is_translated(unit: Element, target: Element) -> bool:

@@ -36,7 +36,7 @@ class DocumentFile:
     format: str
     document: ParsedDocument
     prefix: str = ""  # a byte order mark
-    kept: int = 0  # units that had a translation
+    already_translated: int = 0  # units whose translation stays
 
 
 def document_format(path: str, name: str | None = None) -> str:
@@ -61,13 +61,13 @@ def read_document_file(path: str, file_format: str, *, overwrite: bool = False) 
     name, raw = display_name(path), read_bytes(path)
     if file_format == "xliff":
         xliff = parse_xliff_document(raw, name, overwrite=overwrite)
-        return DocumentFile(name, file_format, xliff, kept=xliff.kept)
+        return DocumentFile(name, file_format, xliff, already_translated=xliff.already_translated)
     check_utf8(raw, name)
     text = raw.decode()
     prefix, text = (BOM, text[1:]) if text.startswith(BOM) else ("", text)
     if file_format == "po":
         catalog = parse_po_document(text, name, overwrite=overwrite)
-        return DocumentFile(name, file_format, catalog, prefix, catalog.kept)
+        return DocumentFile(name, file_format, catalog, prefix, catalog.already_translated)
     if file_format in ("srt", "vtt"):
         return DocumentFile(name, file_format, parse_subtitles(text, name), prefix)
     return DocumentFile(name, file_format, parse_html(text) if file_format == "html" else parse_markdown(text), prefix)

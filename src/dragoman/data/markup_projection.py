@@ -22,8 +22,8 @@ Span = tuple[int, int]
 EDGE = 100  # characters at which texts are compared side by side
 
 
-def split_units(text: str, whole: Sequence[Span] = ()) -> list[Span]:
-    """Return the words and punctuation marks of a text as spans of characters; spans of `whole` are not split.
+def split_units(text: str, unsplit: Sequence[Span] = ()) -> list[Span]:
+    """Return the words and punctuation marks of a text as spans of characters; those of `unsplit` are not split.
 
     In scripts without spaces, each letter is a unit.
 
@@ -31,13 +31,13 @@ def split_units(text: str, whole: Sequence[Span] = ()) -> list[Span]:
     >>> [text[start:end] for start, end in split_units(text)]
     ["Don't", 'stop', ',', '犬', 'だ', '!']
     """
-    kept = {start: end for start, end in whole if end > start}
+    end_of = {start: end for start, end in unsplit if end > start}
     spans: list[Span] = []
     position, can_grow = 0, False
     while position < len(text):
-        if position in kept:
-            spans.append((position, kept[position]))
-            position, can_grow = kept[position], False
+        if position in end_of:
+            spans.append((position, end_of[position]))
+            position, can_grow = end_of[position], False
             continue
         character = text[position]
         category = unicodedata.category(character)

@@ -197,8 +197,8 @@ def matches_language(code: str | None, language: str | None) -> bool:
     """
     if language is None:
         return True
-    have, want = ((value or "").lower().replace("_", "-") for value in (code, language))
-    return have == want or have.startswith(f"{want}-")
+    code, language = ((value or "").lower().replace("_", "-") for value in (code, language))
+    return code == language or code.startswith(f"{language}-")
 
 
 def _base(code: str) -> str:
@@ -261,19 +261,19 @@ def root_element(tree: ElementTree, expected: str, name: str) -> Element:
 
 def _arrange(unit: Unit, in_file: Languages, languages: Languages) -> Unit:
     """Return a unit with its sides exchanged if its languages are, or rejected if they are others."""
-    straight = _language_fit(in_file, languages)
-    crossed = _language_fit(in_file, Languages(languages.target, languages.source))
-    if straight is not None and (crossed is None or straight >= crossed):
+    fit = _language_fit(in_file, languages)
+    swapped_fit = _language_fit(in_file, Languages(languages.target, languages.source))
+    if fit is not None and (swapped_fit is None or fit >= swapped_fit):
         return unit
-    if crossed is not None:
+    if swapped_fit is not None:
         return Unit(unit.line, unit.target, unit.source, unit.reason)
     return Unit(unit.line, "", "", unit.reason or OTHER_LANGUAGE)
 
 
 def _language_fit(in_file: Languages, chosen: Languages) -> int | None:
     """Return how many languages agree, None if one differs. Unknown languages agree with all."""
-    known = [(code, want) for code, want in zip(in_file, chosen, strict=True) if code is not None and want is not None]
-    return len(known) if all(matches_language(code, want) for code, want in known) else None
+    known = [(code, name) for code, name in zip(in_file, chosen, strict=True) if code is not None and name is not None]
+    return len(known) if all(matches_language(code, name) for code, name in known) else None
 
 
 def _po_units(text: str, name: str, languages: Languages) -> Iterator[Unit]:
@@ -336,9 +336,9 @@ def xliff_segments(root: Element) -> Iterator[XliffSegment]:
         source, target = (next(element.iterchildren(f"{{*}}{side}"), None) for side in ("source", "target"))
         if source is None:
             continue
-        around = [element, *element.iterancestors()]
-        file = next((parent for parent in around if local_name(parent) == "file"), root)
-        is_translatable = next((p.get("translate") for p in around if p.get("translate")), "yes") != "no"
+        ancestors = [element, *element.iterancestors()]
+        file = next((parent for parent in ancestors if local_name(parent) == "file"), root)
+        is_translatable = next((p.get("translate") for p in ancestors if p.get("translate")), "yes") != "no"
         languages = Languages(
             file.get("source-language") or root.get("srcLang"), file.get("target-language") or root.get("trgLang")
         )

@@ -98,20 +98,20 @@ def _old_ids(token: str, tokenizer: Tokenizer) -> list[int]:
 def extend_subwords(segmenter: SubwordSegmenter, vocab: Vocab, lines: Sequence[str]) -> SubwordSegmenter:
     """Return a segmenter with new pieces for the words of a text that are split badly; the same if there are none."""
     counts = Counter(word for line in lines for word in split_words(line))
-    bad = _badly_split(segmenter, vocab, counts)
-    occurrences = sum(counts[word] for word in bad)
+    badly_split = _badly_split(segmenter, vocab, counts)
+    occurrences = sum(counts[word] for word in badly_split)
     if not occurrences:
         return segmenter
-    text = [" ".join(word for word in split_words(line) if word in bad) for line in lines]
+    text = [" ".join(word for word in split_words(line) if word in badly_split) for line in lines]
     text = [line for line in text if line]
     share = occurrences / counts.total()
-    size = min(recommended_size(round(share * len(lines)), len(bad)), occurrences // OCCURRENCES_PER_PIECE)
+    size = min(recommended_size(round(share * len(lines)), len(badly_split)), occurrences // OCCURRENCES_PER_PIECE)
     with warnings.catch_warnings(action="ignore"):  # fewer pieces than this are as good
-        fresh = train_segmenter(f"{segmenter.kind}:{max(size, 2 * minimum_size(text))}", text)
-    assert isinstance(fresh, SubwordSegmenter)
-    old_scores, scores = segmenter.scores(), fresh.scores()
+        new_segmenter = train_segmenter(f"{segmenter.kind}:{max(size, 2 * minimum_size(text))}", text)
+    assert isinstance(new_segmenter, SubwordSegmenter)
+    old_scores, scores = segmenter.scores(), new_segmenter.scores()
     new = [piece for piece in scores if piece not in old_scores and piece not in SPECIALS]
-    if segmenter.kind == "unigram":  # log-probabilities: those of the fresh pieces are of a part of the text
+    if segmenter.kind == "unigram":  # log-probabilities, which for new pieces are those in a part of the text
         new_scores = [scores[piece] + math.log(share) for piece in new]
     else:  # ranks of merges: those of new pieces are after all old ones
         new_scores = [min(old_scores.values()) - 1 - rank for rank in range(len(new))]
@@ -122,12 +122,12 @@ def _badly_split(segmenter: Segmenter, vocab: Vocab, words: Mapping[str, int]) -
     """Return the words with unknown pieces, or with pieces of less than half the length that is usual."""
     lengths = np.array([len(token) for token in vocab.tokens])
     lengths[: len(SPECIALS)] = 0
-    seen = vocab.counts * (lengths > 0)
-    usual = float(lengths @ seen) / max(1, int(seen.sum()))
+    counts = vocab.counts * (lengths > 0)
+    usual_length = float(lengths @ counts) / max(1, int(counts.sum()))
     known = set(vocab.tokens)
-    bad = set()
+    badly_split = set()
     for word, pieces in zip(words, segmenter.segment_all(words), strict=True):
         length = (len(word) + 1) / max(1, len(pieces))
-        if length < MIN_PIECE_LENGTH * usual or not known.issuperset(pieces):
-            bad.add(word)
-    return bad
+        if length < MIN_PIECE_LENGTH * usual_length or not known.issuperset(pieces):
+            badly_split.add(word)
+    return badly_split

@@ -45,8 +45,8 @@ def extend_output(arrays: Arrays, new: NewTokens, *, tied: bool) -> Arrays:
             extended[name] = np.concatenate([arrays[name], np.repeat(arrays[name][[UNK]], len(new.parts), axis=0)])
     bias = next(prefix + "bias" for prefix in (WITHIN, OUTPUT) if prefix + "bias" in arrays)
     shares, rest = new.shares()
-    of_new = arrays[bias][UNK] + np.log(shares)
-    extended[bias] = np.concatenate([arrays[bias], of_new]).astype(arrays[bias].dtype)
+    new_biases = arrays[bias][UNK] + np.log(shares)
+    extended[bias] = np.concatenate([arrays[bias], new_biases]).astype(arrays[bias].dtype)
     extended[bias][UNK] += np.log(rest)
     return extended if tied else extend_input(extended, "embedding.weight", new)
 
