@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,14 +25,19 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from dragoman.core.settings import Settings
     from dragoman.data.corpus import Corpus
-    from dragoman.data.vocabulary import Vocab
+    from dragoman.models.base import Model
     from dragoman.models.fine_tuning import N
     from dragoman.models.neural import NeuralLanguageModel
     from dragoman.training.config import TrainingConfig
     from dragoman.training.fit import TrainingCallback
 
-CreateModel = Callable[[TrainingData], "NeuralLanguageModel"]
-ChooseTraining = Callable[[TrainingData], "TrainingConfig"]
+CreateModel = Callable[[], "NeuralLanguageModel"]
+
+
+@dataclass(frozen=True)
+class GradientTrainingData(TrainingData):
+    replay: Corpus | None  # the old text
+    replay_dev: Corpus | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,50 +80,38 @@ class GradientTrainingOptions(LanguageModelOptions):
         assert isinstance(extended, model_class)
         return extended
 
-    def read_replay(self, vocab: Vocab) -> tuple[Corpus | None, Corpus | None]:
-        """Return the old text and the old dev text."""
+    def read_texts(self, base: Model | None, training: TrainingConfig) -> GradientTrainingData:
+        """Check the options and read the texts. A trained model `base` that is trained further has the vocabulary."""
         from dragoman.data.formats import field_for
+        from dragoman.io.storage import check_training_directory
 
-        texts = (self.replay.replay, self.replay.replay_dev_text)
+        check_training_directory(self.output, replace=self.force)
+        choices = _parse_choices(self.choose or ())
+        self.replay.check(training)
+        data = self.read(base, self.start.from_model)
         old, old_dev = (
-            None if text is None else read_dev(text, vocab, field_for(text, self.field, self.text)) for text in texts
+            None if text is None else read_dev(text, data.corpus.vocab, field_for(text, self.field, self.text))
+            for text in (self.replay.replay, self.replay.replay_dev_text)
         )
-        return old, old_dev
+        if choices and old is not None:
+            raise DataError("--choose compares trainings by one text; leave out --replay")
+        return GradientTrainingData(**vars(data), replay=old, replay_dev=old_dev)
 
 
 def train_with_gradients(
-    options: GradientTrainingOptions,
-    create: CreateModel,
-    training: TrainingConfig,
-    base: NeuralLanguageModel | None = None,
-    choose_training: ChooseTraining | None = None,
+    options: GradientTrainingOptions, data: GradientTrainingData, create: CreateModel, training: TrainingConfig
 ) -> None:
-    """Read the texts, train and report. An interrupted run is resumed; a finished one is not changed.
-
-    A trained model `base` is trained further, otherwise `create` returns a new one. `choose_training` may choose
-    settings by the texts.
-    """
+    """Train the model that `create` returns, and report. An interrupted run is resumed; a finished one is not changed."""
     from dragoman.data.segmenters import token_name
-    from dragoman.io.storage import check_training_directory
     from dragoman.models.planning import reserve_for_evaluation
 
-    check_training_directory(options.output, replace=options.force)
-    choices = _parse_choices(options.choose or ())
-    options.replay.check(training)
-    data = options.read(base, options.start.from_model)
-    if base is not None:
-        create = lambda data: deepcopy(base)  # noqa: E731
-    replay, replay_dev = options.read_replay(data.corpus.vocab)
-    if choices and replay is not None:
-        raise DataError("--choose compares trainings by one text; leave out --replay")
-    if choices:
+    if choices := _parse_choices(options.choose or ()):
         model = _train_candidates(options, create, training, choices, data)
     else:
-        training = training if choose_training is None else choose_training(data)
-        model = create(data)
+        model = create()
         result = fit_with_progress(
             model,
-            (data.corpus, data.dev, replay, replay_dev),
+            (data.corpus, data.dev, data.replay, data.replay_dev),
             training,
             options.output,
             force=options.force,
@@ -157,7 +149,7 @@ def _train_candidates(
             return callback
 
         candidates = fit_best(
-            lambda: create(data),
+            create,
             data.corpus,
             data.dev,
             training,

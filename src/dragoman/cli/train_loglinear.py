@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.gradient_training import GradientTrainingOptions, train_with_gradients
 from dragoman.cli.messages import info, suggest_command
 from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
-from dragoman.cli.training import TrainingData
 from dragoman.core.errors import DataError
 from dragoman.models.loglinear.config import LogLinearConfig
 from dragoman.training.config import LOG_LINEAR, TrainingConfig, for_fine_tuning
@@ -84,14 +84,18 @@ def train_loglinear(
             raise DataError("--from has word classes already, if it needs them; remove --classes")
         training_config = for_fine_tuning(training_config, given["training"])
 
-    def create(data: TrainingData) -> LogLinearModel:
+    data = options.read_texts(base, training_config)
+
+    def create() -> LogLinearModel:
+        if base is not None:
+            return deepcopy(base)
         word_classes = _word_classes(classes, data.corpus) if has_classes else None
         created = LogLinearModel.create(data.corpus, model_config, unknown=data.unknown, classes=word_classes)
         for note in created.notes:
             info(note)
         return created
 
-    train_with_gradients(options, create, training_config, base)
+    train_with_gradients(options, data, create, training_config)
     if features_from is not None:
         info(f"to use this model, set the file of its features: export DRAGOMAN_FEATURES={features_from}")
     suggest_command("explain", options.output, "the")

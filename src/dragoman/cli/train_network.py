@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.gradient_training import GradientTrainingOptions, train_with_gradients
+from dragoman.cli.gradient_training import GradientTrainingData, GradientTrainingOptions, train_with_gradients
 from dragoman.cli.main import seconds_since_start
 from dragoman.cli.messages import info, status
 from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
-from dragoman.cli.training import TrainingData
 from dragoman.core.errors import DataError
 from dragoman.models.configs import FeedForwardConfig, RecurrentConfig
 from dragoman.training.config import FEED_FORWARD, RECURRENT, TrainingConfig, for_fine_tuning
@@ -82,9 +82,19 @@ def _train(
     word_vectors: str | None,
 ) -> None:
     from dragoman.data.word_vectors import read_word_vectors
-    from dragoman.models.planning import StoredRun, plan_language_model
 
-    def create(data: TrainingData) -> EmbeddingLanguageModel:
+    base = options.load_base(network, model_config, given)
+    if base is not None:
+        if word_vectors is not None:
+            raise DataError("--from has word vectors already; remove --word-vectors")
+        training_config = for_fine_tuning(training_config, given["training"])
+    data = options.read_texts(base, training_config)
+    if base is None and not options.choose:
+        model_config, training_config = _choose_settings(network, options, data, model_config, training_config, given)
+
+    def create() -> EmbeddingLanguageModel:
+        if base is not None:
+            return deepcopy(base)
         vocab, vectors = data.corpus.vocab, None
         if word_vectors is not None:
             vectors = read_word_vectors(word_vectors, set(vocab.tokens))
@@ -93,29 +103,30 @@ def _train(
             data.corpus, model_config, unknown=data.unknown, seed=training_config.seed, vectors=vectors
         )
 
-    def choose_training(data: TrainingData) -> TrainingConfig:
-        """Choose settings that are not given: those of a run to resume, or by the time."""
-        nonlocal model_config
-        stored = None if options.force else StoredRun.read(options.output)
-        if stored is not None:
-            model_config, training = stored.apply(model_config, training_config, given)
-            return training
-        is_limited = bool(given["training"] & {"max_epochs", "max_updates"})
-        minutes = training_config.minutes
-        if is_limited or (minutes is None and data.dev is None):
-            return training_config
-        settings = model_config, training_config, given, minutes, seconds_since_start
-        with status("measuring the speed of training"):
-            plan = plan_language_model(network, data.corpus, data.dev, *settings)
-        info(f"plan: {plan.describe()}")
-        if minutes is None:
-            info(f"training ends when the dev loss stops improving, after at most {plan.training.minutes:g} minutes")
-        model_config = plan.model
-        return plan.training
+    train_with_gradients(options, data, create, training_config)
 
-    base = options.load_base(network, model_config, given)
-    if base is not None:
-        if word_vectors is not None:
-            raise DataError("--from has word vectors already; remove --word-vectors")
-        training_config = for_fine_tuning(training_config, given["training"])
-    train_with_gradients(options, create, training_config, base, None if base else choose_training)
+
+def _choose_settings(
+    network: type[EmbeddingLanguageModel],
+    options: GradientTrainingOptions,
+    data: GradientTrainingData,
+    model_config: NetworkConfig,
+    training_config: TrainingConfig,
+    given: GivenSettings,
+) -> tuple[NetworkConfig, TrainingConfig]:
+    """Choose settings that are not given: those of a run to resume, or by the time."""
+    from dragoman.models.planning import StoredRun, plan_language_model
+
+    stored = None if options.force else StoredRun.read(options.output)
+    if stored is not None:
+        return stored.apply(model_config, training_config, given)
+    minutes = training_config.minutes
+    if given["training"] & {"max_epochs", "max_updates"} or (minutes is None and data.dev is None):
+        return model_config, training_config
+    settings = model_config, training_config, given, minutes, seconds_since_start
+    with status("measuring the speed of training"):
+        plan = plan_language_model(network, data.corpus, data.dev, *settings)
+    info(f"plan: {plan.describe()}")
+    if minutes is None:
+        info(f"training ends when the dev loss stops improving, after at most {plan.training.minutes:g} minutes")
+    return plan.model, plan.training
