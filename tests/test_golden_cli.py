@@ -130,10 +130,10 @@ def run(*arguments: str, stdin: str | bytes = "") -> tuple[int, str, str]:
     return code, out, err
 
 
-def succeed(line: str, stdin: str = "") -> str:
+def succeed(line: str, stdin: str = "", expected_code: int = 0) -> str:
     """Run a command that must succeed, given as one line. `_` in an argument stands for a space."""
     code, out, err = run(*(word.replace("_", " ") for word in line.split()), stdin=stdin)
-    assert code == 0, f"dragoman {line}: {err}"
+    assert code == expected_code, f"dragoman {line}: {err}"
     return out
 
 
@@ -304,7 +304,8 @@ def structure(values: list[Any]) -> dict[str, list[str]]:
 
 
 def json_structure(name: str) -> dict[str, list[str]]:
-    return structure([json.loads(line) for line in succeed(JSON_COMMANDS[name]).splitlines()])
+    code = 1 if name.startswith("doctor") else 0  # lines of the dev text are in train, which is an error
+    return structure([json.loads(line) for line in succeed(JSON_COMMANDS[name], expected_code=code).splitlines()])
 
 
 def lattice_structure() -> dict[str, list[str]]:
