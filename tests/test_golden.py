@@ -39,6 +39,7 @@ from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS
 from dragoman.ngram.spelling import SpellingModel
+from dragoman.training.loop import StepReport
 
 GOLDEN = Path(__file__).parent / "golden"
 PARAMETERS_RTOL = 1e-9
@@ -168,20 +169,13 @@ def create(name: str, seed: int = 1, **options: Any) -> tuple[Any, Any]:
     return dragoman.Translator.create(pairs, source, target, seed=seed, **settings), pairs
 
 
-def named_parameters(model: Any) -> list[tuple[str, Any]]:
-    """Return the names and tensors of the parameters, for models that are torch modules and for those that are not."""
-    if hasattr(model, "named_parameters"):
-        return list(model.named_parameters())
-    return list(model.parameters().items())
-
-
 def fit_quietly(model: Any, data: Any, **options: Any) -> list[Any]:
     """Train the model in place and return what the report callback got after each update."""
     events: list[Any] = []
     settings = {"batch_size": 25, "threads": 1, "learning_rate": 0.02, **options}
     dev = settings.pop("dev", None)
     dragoman.fit(model, data, dev, callback=events.append, **settings)
-    return [event for event in events if hasattr(event, "loss")]
+    return [event for event in events if isinstance(event, StepReport)]
 
 
 # -- measurements ------------------------------------------------------------------------------------------------------
@@ -194,7 +188,7 @@ def initial_parameters() -> dict[str, Any]:
     def describe(name: str, **options: Any) -> list[dict[str, Any]]:
         model, _ = create(name, seed=3, **options)
         parameters = []
-        for parameter_name, tensor in named_parameters(model):
+        for parameter_name, tensor in model.named_parameters():
             values = tensor.detach().double()
             parameters.append(
                 {
@@ -218,7 +212,7 @@ def training_losses(name: str) -> dict[str, Any]:
     if settings.get("dev"):
         settings["dev"] = Corpus.from_sentences(DEV_ENGLISH, english().vocab)
     events = fit_quietly(model, data, **settings)
-    trained = sum(float(tensor.detach().double().square().sum()) for _, tensor in named_parameters(model))
+    trained = sum(float(tensor.detach().double().square().sum()) for tensor in model.parameters())
     return {
         "losses": [event.loss for event in events],
         "rates": [event.learning_rate for event in events],

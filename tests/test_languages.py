@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 import dragoman
 from command import is_one_line
 from dragoman.core.errors import DataError
-from dragoman.data.languages import LANGUAGE_NAMES, TWO_LETTER_CODES, language_from_path, languages_from_paths
+from dragoman.data.languages import (
+    LANGUAGE_NAMES,
+    TWO_LETTER_CODES,
+    choose_languages,
+    language_from_path,
+    languages_from_paths,
+)
 from dragoman.data.letter_profiles import LetterProfile, letters_of, looks_foreign
 from dragoman.data.sentences import split_sentences
 from dragoman.evaluation.translation_metrics import Bleu, bleu_tokenizer
@@ -64,6 +70,15 @@ def test_every_language_has_codes_of_three_letters() -> None:
 )
 def test_languages_by_names_of_files(paths: list[str], expected: list[str | None]) -> None:
     assert languages_from_paths(paths) == expected
+
+
+def test_given_languages_come_first_and_names_of_files_last() -> None:
+    paths = ["train.de", "train.en"]
+    assert choose_languages([None, None], paths) == ["de", "en"]
+    assert choose_languages([None, None], paths, ["fr", None]) == ["fr", "en"]
+    assert choose_languages(["spa", None], paths, ["fr", None]) == ["es", "en"]
+    with pytest.raises(DataError, match="--tgt-lang klingon: not a language code"):
+        choose_languages([None, "klingon"], paths)
 
 
 def test_only_names_of_files_count() -> None:
