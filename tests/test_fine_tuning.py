@@ -20,8 +20,7 @@ from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE, map_arrays_with_me
 from dragoman.models.translator import Translator
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
-from dragoman.training.freezing import module_names
-from dragoman.training.replay import replay_indices, with_replay
+from dragoman.training.fine_tuning import module_names, replay_indices, with_replay
 from small_translators import ENGLISH, GERMAN, translators
 from training_helpers import CORPUS, DEV, ONE_THREAD, PowerCut, Recorder, assert_same, metrics, network, parameters
 from zoo import HELD_OUT, LANGUAGE

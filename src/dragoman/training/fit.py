@@ -25,7 +25,7 @@ from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
-from dragoman.training.freezing import frozen
+from dragoman.training.fine_tuning import frozen, with_replay
 from dragoman.training.loop import (
     StepReport,
     TrainingTask,
@@ -48,7 +48,6 @@ from dragoman.training.objectives import (
 from dragoman.training.pace import PaceLog, TimeReserve
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, ExamplesT, LikelihoodModel, StorableModel, TranslationModel
-from dragoman.training.replay import with_replay
 from dragoman.training.run_directory import TrainingDirectory, arrays_fingerprint
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
