@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.core.scorer import AttentionScorer, Carry, Scorer, State, candidate_log_probs, scatter_to_vocabulary
+from dragoman.core.scorer import Carry, Scorer, State, candidate_log_probs
 from dragoman.data.batches import Batch
 from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.vocabulary import SPECIALS
+from dragoman.search.scorers import ConstrainedScorer
 
 MAX_COPIES = 2  # of a segment in a row, if the source does not repeat anything
 MIN_LETTERS = 6  # in all copies: fewer are not a loop
@@ -33,11 +34,10 @@ class _Rows(NamedTuple):
     max_copies: Tensor  # (rows,)
 
 
-class RepetitionBlockingScorer:
+class RepetitionBlockingScorer(ConstrainedScorer):
     """A scorer for sentences without runaway repetition: the token that would complete one more copy is impossible.
 
-    All other tokens keep their probabilities, so that a hypothesis has its true log_prob. Distributions may sum to less
-    than one: use it for search and sampling only. A token that is the only possible one is never blocked.
+    A token that is the only possible one is never blocked.
 
     >>> from dragoman.search.beam import greedy_search
     >>> from dragoman.search.scorers import GraphScorer
@@ -51,8 +51,8 @@ class RepetitionBlockingScorer:
 
     def __init__(self, scorer: Scorer, letters: Tensor):
         """`letters` has the number of letters of each token, see `count_letters`.  # (|V|,)"""
-        self.scorer, self.letters = scorer, letters
-        self.vocab, self.unknown = scorer.vocab, scorer.unknown
+        super().__init__(scorer)
+        self.letters = letters
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         inner = self.scorer.start(batch, carry)
@@ -62,12 +62,9 @@ class RepetitionBlockingScorer:
         empty = torch.zeros(batch.num_rows, 0, dtype=torch.int64)
         return State(_Rows(inner.rows, empty, empty, torch.tensor(copies)), inner.memory, inner.sentence)
 
-    def log_probs(self, state: State) -> Tensor:
-        return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))
-
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Return log P of the scorer, -inf for tokens that are blocked.  # (rows, n), (n,)"""
-        log_probs, ids = candidate_log_probs(self.scorer, _inner(state))
+        log_probs, ids = candidate_log_probs(self.scorer, self.inner_state(state))
         blocked = self._blocked(state.rows)
         if not blocked:
             return log_probs, ids
@@ -95,23 +92,12 @@ class RepetitionBlockingScorer:
         return blocked
 
     def advance(self, state: State, words: Tensor) -> State:
-        inner, rows = self.scorer.advance(_inner(state), words), state.rows
+        inner, rows = self.scorer.advance(self.inner_state(state), words), state.rows
         new = words.cpu()[:, None]
         runs = torch.where(rows.tokens == new, rows.runs + 1, 0)
         runs = torch.cat([runs, torch.zeros_like(new)], dim=1)
         tokens = torch.cat([new, rows.tokens], dim=1)
         return State(_Rows(inner.rows, tokens, runs, rows.max_copies), inner.memory, inner.sentence)
-
-    def finish(self, state: State) -> Carry:
-        return self.scorer.finish(_inner(state))
-
-    def attention(self, state: State) -> Tensor | None:
-        return self.scorer.attention(_inner(state)) if isinstance(self.scorer, AttentionScorer) else None
-
-
-def _inner(state: State) -> State:
-    """The state of the wrapped scorer."""
-    return State(state.rows.inner, state.memory, state.sentence)
 
 
 def count_letters(tokens: Sequence[str], *, are_words: bool) -> Tensor:

@@ -1,7 +1,8 @@
-"""Scorers for searches: one that constrains the beginning of sentences, and one given as a table, for examples."""
+"""Scorers for searches: with tokens that are impossible, and one given as a table, for examples."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -14,11 +15,43 @@ from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.data.vocabulary import END, SPECIALS, Vocab
 
 
-class PrefixConstrainedScorer:
-    """A scorer for sentences that begin with given tokens: all other tokens are impossible at these positions.
+class ConstrainedScorer(ABC):
+    """A scorer for which some tokens of another one are impossible; all others keep their probabilities.
 
-    The given tokens keep their probabilities, so that a hypothesis has its true log_prob. The first distributions do
-    not sum to one: use it for search only.
+    So a hypothesis has its true log_prob, but distributions may sum to less than one: use it for search and sampling
+    only. The first element of a state's rows has the rows of the other scorer.
+    """
+
+    def __init__(self, scorer: Scorer):
+        self.scorer, self.vocab, self.unknown = scorer, scorer.vocab, scorer.unknown
+
+    @abstractmethod
+    def start(self, batch: Batch, carry: Carry = None) -> State: ...
+
+    @abstractmethod
+    def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
+        """Return log P of the tokens that are possible, and their ids.  # (rows, n), (n,)"""
+
+    @abstractmethod
+    def advance(self, state: State, words: Tensor) -> State: ...
+
+    @staticmethod
+    def inner_state(state: State) -> State:
+        """Return the state of the other scorer."""
+        return State(state.rows[0], state.memory, state.sentence)
+
+    def log_probs(self, state: State) -> Tensor:
+        return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))
+
+    def finish(self, state: State) -> Carry:
+        return self.scorer.finish(self.inner_state(state))
+
+    def attention(self, state: State) -> Tensor | None:
+        return self.scorer.attention(self.inner_state(state)) if isinstance(self.scorer, AttentionScorer) else None
+
+
+class PrefixConstrainedScorer(ConstrainedScorer):
+    """A scorer for sentences that begin with given tokens: all other tokens are impossible at these positions.
 
     >>> from dragoman.search.beam import beam_search
     >>> scorer = PrefixConstrainedScorer(EXAMPLE_SCORER, [EXAMPLE_SCORER.vocab.id("b")])
@@ -28,23 +61,20 @@ class PrefixConstrainedScorer:
     """
 
     def __init__(self, scorer: Scorer, prefix_ids: Sequence[int]):
-        self.scorer, self.prefix_ids = scorer, torch.tensor(list(prefix_ids), dtype=torch.int64)
-        self.vocab, self.unknown = scorer.vocab, scorer.unknown
+        super().__init__(scorer)
+        self.prefix_ids = torch.tensor(list(prefix_ids), dtype=torch.int64)
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         inner = self.scorer.start(batch, carry)
         position = torch.zeros(batch.num_rows, dtype=torch.int64)
         return State((inner.rows, position), inner.memory, inner.sentence)
 
-    def log_probs(self, state: State) -> Tensor:
-        return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))
-
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Return log P of the given token at this position, after the prefix those of the scorer.  # (rows, n), (n,)
 
         In a search, all rows are at the same position.
         """
-        log_probs, ids = candidate_log_probs(self.scorer, _inner(state))
+        log_probs, ids = candidate_log_probs(self.scorer, self.inner_state(state))
         position = int(state.rows[1][0])
         if position >= len(self.prefix_ids):
             return log_probs, ids
@@ -55,19 +85,8 @@ class PrefixConstrainedScorer:
         return log_probs[:, column], token
 
     def advance(self, state: State, words: Tensor) -> State:
-        inner = self.scorer.advance(_inner(state), words)
+        inner = self.scorer.advance(self.inner_state(state), words)
         return State((inner.rows, state.rows[1] + 1), inner.memory, inner.sentence)
-
-    def finish(self, state: State) -> Carry:
-        return self.scorer.finish(_inner(state))
-
-    def attention(self, state: State) -> Tensor | None:
-        return self.scorer.attention(_inner(state)) if isinstance(self.scorer, AttentionScorer) else None
-
-
-def _inner(state: State) -> State:
-    """The state of the wrapped scorer."""
-    return State(state.rows[0], state.memory, state.sentence)
 
 
 class GraphScorer:
