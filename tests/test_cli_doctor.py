@@ -24,7 +24,7 @@ def texts(tmp_path, monkeypatch):
 
 def test_a_sound_text_goes_on_to_training(good, texts):
     outcome = good("doctor", "--text", "sound.txt")
-    assert "found: nothing" in outcome.out and "n-grams" in outcome.out and "whole text" in outcome.out
+    assert outcome.out.endswith("\nno problems\n") and "n-grams" in outcome.out and "whole text" in outcome.out
     assert outcome.err.splitlines()[-1] == "next: dragoman train ngram --text sound.txt -o model"
 
 
@@ -38,7 +38,7 @@ def test_findings_are_shown_by_kind_the_worst_first(run, texts):
         "  -> training rejects them; --fix removes them",
     ]
     assert error < warning and lines[warning].endswith("(9) [invisible]") and lines[warning + 3] == "  and 7 more"
-    assert lines[-1] == "found: 1 error, 9 warnings, 1 note"
+    assert lines[-1] == "1 error, 9 warnings, 1 note"
     assert outcome.err.splitlines()[-1] == "next: dragoman doctor --text rough.txt --fix -o cleaned"
     assert outcome.code == 1 and "more" not in run("doctor", "--text", "rough.txt", "--no-cost", "--all").out
 
@@ -79,17 +79,27 @@ def test_pairs(run, texts):
     assert "400 pairs" in outcome.out and "in train" in outcome.out and "[overlap]" in outcome.out
     command = "next: dragoman doctor --src train.s --tgt train.t --dev-src dev.s --dev-tgt dev.t --fix -o cleaned"
     assert outcome.err.splitlines()[-1] == command
+    assert "--minutes  translator that is trained in this time" in outcome.out and "n-gram" not in outcome.out
+
+
+def test_pairs_in_one_file(good, texts):
+    """The columns with text are chosen by the header, and named."""
+    rows = (f"{number}\t{source}\t{target}" for number, (source, target) in enumerate(zip(*pairs(), strict=True)))
+    write(texts / "p.tsv", ["id\tsource\ttarget", *(row for row in list(rows)[:200])])
+    outcome = good("doctor", "--pairs", "p.tsv", "--no-cost")
+    assert "p.tsv column source" in outcome.out and "p.tsv column target" in outcome.out
+    assert outcome.err == "next: dragoman train translator --pairs p.tsv -o model --minutes 20\n"
 
 
 def test_one_file_given_twice(run, texts):
     outcome = run("doctor", "--src", "train.s", "--tgt", "train.s", "--strict", "--no-cost")
     assert outcome.code == 1 and "error: source and target are the same text (1) [same-text]" in outcome.out
-    assert "400 with identical sides, 400 of them untranslated" in outcome.out
+    assert "400 the same on both sides; 400 untranslated" in outcome.out
     assert "(400) [untranslated]" in outcome.out and "whether one file was given twice" in outcome.out
     assert outcome.err == ""  # neither cleaning nor training would help
     write(texts / "names", [SOUND[0], *(f"Bo Ek {letter}" for letter in "abcdefghijklmnopqrstuvwxyz")])
     names = run("doctor", "--src", "names", "--tgt", "names", "--strict", "--no-cost")
-    assert names.code == 1 and "27 with identical sides, 1 of them untranslated" in names.out
+    assert names.code == 1 and "27 the same on both sides; 1 untranslated" in names.out
     assert names.err == ""
 
 

@@ -154,6 +154,14 @@ def test_a_pair_does_not_support_itself() -> None:
     assert scores[10] < 0.5 < np.median(scores)
 
 
+def test_pairs_of_which_only_one_side_has_known_words() -> None:
+    """There is nothing to train on."""
+    source = [*(f"s{number}" for number in range(200)), *["same words"] * 200]
+    target = [*["same words"] * 200, *(f"t{number}" for number in range(200))]
+    remarks = check_alignment(make_document(source, "s"), make_document(target, "t")).remarks
+    assert len(remarks) == 1 and "too few words" in remarks[0]
+
+
 def test_a_sentence_with_several_translations_is_not_a_shifted_run() -> None:
     source, target = map(list, pairs())
     target[400:412] = [target[399]] * 12
@@ -208,6 +216,20 @@ def test_a_few_copies_do_not_make_the_sides_the_same_text() -> None:
     documents = pair_documents(source, target)
     assert "same-text" not in kinds(documents) and len(lines_with("untranslated", documents)) == 20
     assert "same-text" not in kinds(pair_documents(source[:19], source[:19])), "too few pairs"
+
+
+def test_single_words_may_be_the_same_on_both_sides() -> None:
+    """As in inflection, where most lemmas are also forms; but not all of them."""
+    words = vocabulary(SOURCE, 1)[:100]
+    forms = [word if number % 4 else f"{word}en" for number, word in enumerate(words)]
+    assert not {"same-text", "untranslated"} & kinds(pair_documents(words, forms))
+    assert "same-text" in kinds(pair_documents(words, words))
+
+
+def test_sentences_without_spaces_that_are_the_same_on_both_sides() -> None:
+    japanese = "これは私の本ではありません。"
+    documents = pair_documents([japanese, "東京大学"], [japanese, "東京大学"])
+    assert lines_with("untranslated", documents) == [1], "a name may be the same"
 
 
 def test_other_problems_are_found_among_many_copies() -> None:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from doctor_texts import pairs
+from doctor_texts import pairs, write
+from dragoman.core.errors import DataError
 from dragoman.data.held_out import hold_out
+from dragoman.data.pair_files import Languages
 from dragoman.doctor.arrangement import DoctorDocuments
-from dragoman.doctor.common_words import language_of_name
 from dragoman.doctor.dev_checks import SAME, Overlap
 from dragoman.doctor.documents import Document, FileLayout
-from dragoman.doctor.examination import check_documents
+from dragoman.doctor.examination import DoctorInput, check_documents, examine
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.fix import fix_documents
-from dragoman.doctor.line_similarity import RANDOM_PAIRINGS, NgramVectors, pairing_p_value
-from dragoman.doctor.slips import Segment, SlipSearch, paired_lines
+from dragoman.doctor.line_shifts import Segment, ShiftSearch, paired_lines
+from dragoman.doctor.line_similarity import pairing_score
+from dragoman.doctor.pairing_checks import MIN_PAIRING_SCORE
 from dragoman.doctor.swap_checks import is_mostly_positive
 from dragoman.doctor.text_checks import DoctorLimits
 from dragoman.lab.lab import german_english_lab
@@ -88,14 +91,24 @@ def test_single_words_and_their_spelling() -> None:
     assert kinds(make_documents((words, shuffled(spelled)))) == ["unpaired"]
 
 
-def test_the_share_of_random_pairings_that_pass() -> None:
-    """A permutation test is exact: of 200 random pairings, about one reaches the lowest p-value, and half are below 1/2."""
-    source, target = (NgramVectors.fit(side[:60]).vectors(side[:60]) for side in (SOURCE, TARGET))
-    generator = np.random.default_rng(1)
-    values = [pairing_p_value(source, target[generator.permutation(60)], generator) for _ in range(200)]
-    assert sum(value <= 1 / (RANDOM_PAIRINGS + 1) for value in values) <= 6
-    assert 70 <= sum(value <= 0.5 for value in values) <= 130
-    assert pairing_p_value(source, target, generator) == 1 / (RANDOM_PAIRINGS + 1)
+def test_the_scores_of_random_pairs() -> None:
+    """They are as of a normal distribution; pairs that belong together are far from it."""
+    source, target, generator = SOURCE[:60], TARGET[:60], np.random.default_rng(1)
+    scores = [pairing_score(source, [target[line] for line in generator.permutation(60)], generator) for _ in range(60)]
+    values = np.array(scores, np.float64)
+    assert abs(values.mean()) < 0.5 and 0.7 < values.std() < 1.4 and values.max() < MIN_PAIRING_SCORE
+    assert (pairing_score(source, target, generator) or 0) > 2 * MIN_PAIRING_SCORE
+
+
+def test_lines_that_are_all_the_same_show_nothing() -> None:
+    assert pairing_score(["a b"] * 50, ["c d"] * 50, np.random.default_rng(1)) is None
+    assert kinds(make_documents((["a b"] * 300, ["c d"] * 300))) == []
+
+
+def test_repeated_lines_are_not_shifted() -> None:
+    """Every third line is the same: the pairs fit as well if they are shifted by three lines."""
+    source, target = (list(side[:3]) * 100 for side in (SOURCE, TARGET))
+    assert ShiftSearch.create(source, target, np.random.default_rng(0)).find_segments() == [Segment(0, 0)]
 
 
 def test_shuffled_dev_sides() -> None:
@@ -104,22 +117,22 @@ def test_shuffled_dev_sides() -> None:
 
 
 @pytest.mark.parametrize("place", [360, 3, 1000])
-def test_sides_out_of_step_with_equal_line_counts(place: int) -> None:
+def test_shifted_lines_with_equal_line_counts(place: int) -> None:
     target = [*TARGET[:place], *TARGET[place + 1 : 1201]]
     found = errors(make_documents((SOURCE[:1200], target)))
-    assert [finding.kind for finding in found] == ["out-of-step"]
+    assert [finding.kind for finding in found] == ["line-shift"]
     assert found[0].line is not None and abs(found[0].line - 1 - place) <= 3
 
 
-def test_several_slips() -> None:
+def test_several_shifts() -> None:
     target = [*TARGET[:300], "extra", *TARGET[300:800], *TARGET[803:1200]]
-    search = SlipSearch.create(SOURCE[:1200], target, np.random.default_rng(0))
+    search = ShiftSearch.create(SOURCE[:1200], target, np.random.default_rng(0))
     segments = search.find_segments()
     assert [segment.shift for segment in segments] == [0, 1, -2]
     assert abs(segments[1].first - 300) <= 3 and abs(segments[2].first - 800) <= 4
 
 
-def test_lines_after_a_slip_belong_together() -> None:
+def test_lines_after_a_shift_belong_together() -> None:
     source, target = paired_lines([Segment(0, 0), Segment(3, -1)], 6, 5)
     assert source.tolist() == [0, 1, 2, 4, 5] and target.tolist() == [0, 1, 2, 3, 4]
 
@@ -131,7 +144,7 @@ def test_fix_pairs_the_lines_again() -> None:
     kept = list(zip(*(document.lines for document in fixed.documents.train), strict=True))
     assert len(kept) > 1180 and all(translation[source] == line for source, line in kept)
     assert kinds(fixed.documents) == []
-    assert {line.finding.kind for line in fixed.dropped} <= {"out-of-step", "duplicate-pair", "misaligned", "overlap"}
+    assert {line.finding.kind for line in fixed.dropped} <= {"line-shift", "duplicate-pair", "misaligned", "overlap"}
 
 
 @pytest.mark.parametrize("first", [400, 700])
@@ -150,7 +163,9 @@ def test_sides_exchanged_from_some_line_on(first: int) -> None:
 
 
 def test_exchanged_dev_sides() -> None:
-    assert "swapped-dev" in kinds(make_documents(TRAIN, (DEV[1], DEV[0])))
+    assert kinds(make_documents(TRAIN, (DEV[1], DEV[0]))) == ["swapped-dev"]
+    shifted = errors(make_documents(TRAIN, (DEV[1], [*DEV[0][:90], *DEV[0][91:], DEV[0][0]])))
+    assert [(finding.kind, finding.file) for finding in shifted] == [("line-shift", "dev.s"), ("swapped-dev", "dev.s")]
 
 
 def test_languages_of_file_names() -> None:
@@ -159,7 +174,26 @@ def test_languages_of_file_names() -> None:
     assert "swapped-names" in kinds(make_documents((english, german), names=("de", "en")))
     assert "swapped-names" not in kinds(make_documents((german, english), names=("de", "en")))
     assert "swapped-names" not in kinds(make_documents((english, german), names=("src", "tgt")))
-    assert language_of_name("train.de.gz", "") == "de" and language_of_name("made", "") == ""
+    exchanged = errors(make_documents((english, german[:-1]), names=("de", "en")))
+    assert [finding.kind for finding in exchanged] == ["line-counts", "swapped-names"], "also of different length"
+
+
+def test_languages_that_are_given(tmp_path: Path) -> None:
+    """By options, or by the names of columns."""
+    german, english = "das ist nicht der hund , und ich bin es auch", "this is not the dog , and i am in it"
+    table = write(tmp_path / "pairs.tsv", ["en\tde", *[f"{german}\t{english}"] * 30])
+    source, target = (write(tmp_path / name, [line] * 30) for name, line in (("a", english), ("b", german)))
+
+    def is_swapped(files: DoctorInput) -> bool:
+        report = examine(files, with_cost=False)
+        return "swapped-names" in {finding.kind for finding in report.findings}
+
+    assert is_swapped(DoctorInput((table, table), fields=("en", "de")))
+    assert is_swapped(DoctorInput((source, target), languages=Languages("de", "en-US")))
+    assert not is_swapped(DoctorInput((source, target), languages=Languages("en", "de")))
+    assert not is_swapped(DoctorInput((source, target)))
+    with pytest.raises(DataError, match="--tgt-lang xx"):
+        examine(DoctorInput((source, target), languages=Languages("en", "xx")))
 
 
 def test_most_of_dev_in_train() -> None:

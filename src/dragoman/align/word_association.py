@@ -55,6 +55,8 @@ class WordAssociations(NamedTuple):
 
         `is_training_pair` states for each line i whether source line i and target line i were trained on as a pair.
         """
+        if not self.target_counts.any():  # nothing was trained on
+            return np.full(len(source_lines), np.nan)
         longest = max(1, int(source.sizes.max(initial=0)), int(target.sizes.max(initial=0)))
         score = partial(_score, self, source, target, source_lines, target_lines, is_training_pair, longest)
         return np.concatenate([np.zeros(0), *parallel_map(score, split_range(0, len(source_lines)))])

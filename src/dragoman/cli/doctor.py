@@ -107,9 +107,10 @@ def doctor(
 ) -> None:
     """Check a text or sentence pairs before training.
 
-    Finds files that do not belong together line by line or go out of step, exchanged languages, and dev lines that are
-    in the training text; encoding errors; empty, long and repeated lines; single pairs that are misaligned or in the
-    wrong language. For one text, estimates the cost of an n-gram model.
+    Reports files that do not belong together line by line, lines that are shifted from some line on, exchanged
+    languages, and dev lines that are in the training text; encoding errors; empty, long and repeated lines; single
+    pairs that are misaligned or in the wrong language. Shows what a translator, or an n-gram model of one text, would
+    cost to train.
 
     The exit code is 1 if there are errors (with --strict: or warnings) that --fix has not fixed, 0 otherwise, and 2 if
     the files cannot be read.
@@ -157,16 +158,7 @@ def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, P
         return
     is_stdin = "-" in (*files.train, *files.dev)
     has_pairs = len(files.train) == 2
-    names, fields = (["src", "tgt"], ["src-field", "tgt-field"]) if has_pairs else (["text"], ["field"])
-    given = [
-        *((name, _written_as(file, name, written)) for name, file in zip(names, files.train, strict=True)),
-        *((f"dev-{name}", _written_as(file, name, written)) for name, file in zip(names, files.dev, strict=False)),
-        *((name, field) for name, field in zip(fields, files.fields, strict=False) if field is not None),
-    ]
-    if not written:
-        languages = zip(("src-lang", "tgt-lang"), files.languages, strict=True)
-        given += [(name, language) for name, language in languages if language is not None]
-    options = [word for name, value in given for word in (f"--{name}", value)]
+    options = _file_options(files, written)
     if not written and report.fixable and not is_stdin:
         suggest_command("doctor", *options, "--fix", "-o", "cleaned")
         return
@@ -174,6 +166,22 @@ def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, P
     if (written or not is_stdin) and is_sound and report.files[len(files.train) - 1].tokens > 0:
         minutes = ("--minutes", SUGGESTED_MINUTES) if has_pairs else ()
         suggest_command("train", "translator" if has_pairs else "ngram", *options, "-o", "model", *minutes)
+
+
+def _file_options(files: DoctorInput, written: dict[str, Path]) -> list[str | Path]:
+    """Return the options that give these files, or their cleaned copies."""
+    names = ("src", "tgt") if len(files.train) == 2 else ("text",)
+    given: list[tuple[str, str | Path | None]] = []
+    for prefix, paths in (("", files.train), ("dev-", files.dev)):
+        copies = [_written_as(path, name, written) for name, path in zip(names, paths, strict=False)]
+        if len(copies) == 2 and copies[0] == copies[1] and files.fields == (None, None):
+            given.append((f"{prefix}pairs", copies[0]))
+        else:
+            given += [(f"{prefix}{name}", copy) for name, copy in zip(names, copies, strict=False)]
+    given += zip(("src-field", "tgt-field") if len(names) == 2 else ("field",), files.fields, strict=False)
+    if not written:
+        given += zip(("src-lang", "tgt-lang"), files.languages, strict=True)
+    return [word for name, value in given if value is not None for word in (f"--{name}", value)]
 
 
 def _written_as(file: str, side: str, written: dict[str, Path]) -> str | Path:

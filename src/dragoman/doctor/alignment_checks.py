@@ -16,6 +16,7 @@ from dragoman.align.pair_grid import NULL, IdLines
 from dragoman.align.word_association import WordAssociations
 from dragoman.core.kernels import kernel
 from dragoman.data.scanner import scan
+from dragoman.doctor.characters import SCRIPTS_WITHOUT_SPACES
 from dragoman.doctor.documents import Document, join_lines
 from dragoman.doctor.findings import CheckResult, Finding
 
@@ -33,7 +34,7 @@ MIN_RUN_LINES = 4
 SHIFT_COST = 12.0  # nats of evidence required for each end of a shifted run
 IMPOSSIBLE = -1e9
 # Punctuation marks are words, and so are the characters of scripts without spaces between words.
-SEPARATE_CHARACTERS = re.compile(r"([^\w\s]|[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff])")
+SEPARATE_CHARACTERS = re.compile(rf"([^\w\s]|[{SCRIPTS_WITHOUT_SPACES}])")
 
 
 def check_alignment(source: Document, target: Document) -> CheckResult:
@@ -86,7 +87,8 @@ def word_sets(lines: Sequence[str]) -> WordSets:
     scanned = scan(SEPARATE_CHARACTERS.sub(r" \1 ", join_lines(lines).decode().lower()).encode())
     types = max(1, len(scanned.types))
     line_numbers = np.repeat(np.arange(len(lines)), np.diff(scanned.offsets))
-    line, word = np.divmod(np.unique(line_numbers * types + scanned.tokens), types)
+    keys = np.sort(line_numbers * types + scanned.tokens)
+    line, word = np.divmod(keys[np.diff(keys, prepend=-1) > 0], types)
     is_known = np.bincount(word, minlength=types) > 1
     ids = np.cumsum(is_known) + NULL
     line, word = line[is_known[word]], ids[word[is_known[word]]]

@@ -1,4 +1,4 @@
-"""The pairs of lines as they belong together: after slips, and with exchanged sides exchanged back.
+"""The pairs of lines as they belong together: shifted lines moved back, and exchanged sides exchanged back.
 
 Single pairs are examined in this arrangement, and `--fix` writes it.
 """
@@ -19,7 +19,7 @@ from dragoman.doctor.swap_checks import (
     exchange_lines,
     exchanged_run_findings,
     find_exchanged_runs,
-    name_findings,
+    stated_language_findings,
 )
 from dragoman.doctor.text_checks import alphabetical_findings
 
@@ -86,34 +86,48 @@ def arrange(documents: DoctorDocuments) -> Arrangement:
     """Find out how the lines of parallel texts belong together. A single text stays as it is."""
     if len(documents.train) == 1:
         return Arrangement(documents)
-    findings: list[Finding] = []
-    remarks: list[str] = []
-    arranged: list[Part] = []
-    changes: list[PartArrangement | None] = []
-    train_pairing: Pairing | None = None
-    for part in (documents.train, documents.dev):
-        if not part:
-            arranged.append(())
-            changes.append(None)
-            continue
-        pairing = find_pairing(part[0], part[1], train_pairing)
-        train_pairing = train_pairing or pairing
-        findings += [*pairing.findings(), *alphabetical_findings(*part), *name_findings(part)]
-        if not pairing.can_check_pairs:
-            remarks.append(f"{part[0].name}: single pairs not checked, because the lines do not belong together")
-            arranged.append(())
-            changes.append(None)
-            continue
-        pair: Part = pairing.paired()
-        runs = tuple(find_exchanged_runs(pair))
-        findings += exchanged_run_findings(pair, runs)
-        arranged.append(exchange_lines(pair, runs) if runs else pair)
-        lines = pairing.lines()
-        changes.append(PartArrangement(*lines, runs) if runs or pairing.has_slips else None)
-    train, dev = arranged
-    if train and dev:
-        findings += dev_swap_findings(train, dev)
-    return Arrangement(DoctorDocuments(train, dev), tuple(findings), tuple(remarks), (changes[0], changes[1]))
+    train = _arrange_part(documents.train)
+    dev = _arrange_part(documents.dev, train) if documents.dev else _ArrangedPart()
+    return Arrangement(
+        DoctorDocuments(train.documents, dev.documents),
+        (*train.findings, *dev.findings),
+        (*train.remarks, *dev.remarks),
+        (train.change, dev.change),
+    )
+
+
+@dataclass(frozen=True)
+class _ArrangedPart:
+    """The result for train or dev."""
+
+    documents: Part = ()
+    findings: tuple[Finding, ...] = ()
+    remarks: tuple[str, ...] = ()
+    change: PartArrangement | None = None
+    pairing: Pairing | None = None
+
+
+def _arrange_part(part: Part, train: _ArrangedPart | None = None) -> _ArrangedPart:
+    """Find out how the lines of train, or of dev, belong together."""
+    swap_findings = tuple(dev_swap_findings(train.documents, part)) if train and train.documents else ()
+    order = -1 if swap_findings else 1  # the dev sides are paired in the order of the training sides
+    source, target = part[::order]
+    pairing = find_pairing(source, target, train.pairing if train else None)
+    findings = (
+        *pairing.findings(),
+        *alphabetical_findings(*part),
+        *stated_language_findings(part),
+        *swap_findings,
+    )
+    if not pairing.can_check_pairs:
+        remark = f"{part[0].name}: single pairs not checked, because the lines do not belong together"
+        return _ArrangedPart((), findings, (remark,), pairing=pairing)
+    pair = pairing.paired()[::order]
+    runs = tuple(find_exchanged_runs(pair))
+    source_lines, target_lines = pairing.lines()[::order]
+    change = PartArrangement(source_lines, target_lines, runs) if runs or pairing.is_shifted else None
+    documents = exchange_lines(pair, runs) if runs else pair
+    return _ArrangedPart(documents, (*findings, *exchanged_run_findings(pair, runs)), (), change, pairing)
 
 
 def arrange_for_fix(
@@ -127,7 +141,7 @@ def arrange_for_fix(
             parts.append(part)
             continue
         for document, line in change.left_out(part):
-            finding = document.finding("out-of-step", line, "no line of the other side belongs with this one")
+            finding = document.finding("line-shift", line, "no line of the other side belongs with this one")
             left_out(finding, document, line)
         parts.append(change.apply(part))
     return DoctorDocuments(parts[0], parts[1], raw.remarks)

@@ -36,6 +36,7 @@ MARKUP = re.compile(
     r"|</?(?:a|b|i|u|br|p|em|strong|span|div|font|td|tr|table|li|ul|ref|sup|sub)(?: [^<>\n]*)?/?>",
     re.IGNORECASE,
 )
+SCRIPTS_WITHOUT_SPACES = "\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # between words; ranges
 CONTROL_NAMES = {0x85: "NEXT LINE", 0x0B: "VERTICAL TAB", 0x0C: "FORM FEED", 0x0D: "CARRIAGE RETURN", 0x1B: "ESCAPE"}
 
 

@@ -74,6 +74,7 @@ class Document:
     faults: tuple[Finding, ...] = ()  # findings of the reader
     first: int = 1  # line number in the file of the first line of text
     pair_indices: NDArray[np.int64] | None = None  # of each line among all pairs; by default as in the file
+    language: str | None = None  # its code, if it was given
 
     def __len__(self) -> int:
         return len(self.lines)

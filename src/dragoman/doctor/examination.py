@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from dragoman.core.errors import DataError
+from dragoman.data.languages import check_language
 from dragoman.data.pair_files import AS_IN_FILE, Languages, pair_format, read_pair_file, tsv_fields
 from dragoman.doctor import dev_checks, language_checks, pair_checks, text_checks
 from dragoman.doctor.alignment_checks import check_alignment
@@ -27,7 +28,7 @@ class DoctorInput:
     train: tuple[str, ...]
     dev: tuple[str, ...] = ()
     fields: tuple[str | None, str | None] = (None, None)
-    languages: Languages = AS_IN_FILE  # of TMX files
+    languages: Languages = AS_IN_FILE
 
     def __post_init__(self) -> None:
         if len(self.train) not in (1, 2):
@@ -63,7 +64,7 @@ class DoctorReport:
         """Whether line i of one side belongs with line i of the other, or `--fix` knows with which."""
         kinds = {finding.kind for finding in self.findings}
         unknown = any(finding.kind == "line-counts" and finding.line is None for finding in self.findings)
-        return "unpaired" not in kinds and (not unknown or "out-of-step" in kinds)
+        return "unpaired" not in kinds and (not unknown or "line-shift" in kinds)
 
     def remaining(self, severity: str, *, is_fixed: bool) -> int:
         """Count the findings that are left, with `is_fixed` after `--fix`."""
@@ -87,6 +88,10 @@ class DoctorReport:
 def read_documents(files: DoctorInput) -> DoctorDocuments:
     """Read all files, in any encoding."""
     remarks: list[str] = []
+    languages = [
+        None if name is None else check_language(name, option)
+        for name, option in zip(files.languages, ("--src-lang", "--tgt-lang"), strict=True)
+    ]
 
     def read_part(paths: tuple[str, ...], part: str) -> tuple[Document, ...]:
         fields = files.fields
@@ -96,9 +101,12 @@ def read_documents(files: DoctorInput) -> DoctorDocuments:
                 pairs = read_pair_file(paths[0], languages=files.languages)
                 remarks.extend(f"{paths[0]}: not used: {reason}" for reason in pairs.rejection_summary())
                 return documents_of_pairs(pairs, part)
-            fields = tsv_fields(paths[0]) if file_format == "tsv" else fields
+            fields = tsv_fields(paths[0], files.languages) if file_format == "tsv" else fields
         documents = tuple(read_document(path, part, field) for path, field in zip(paths, fields, strict=False))
-        return name_columns(documents) if len(set(paths)) < len(paths) else documents
+        documents = name_columns(documents) if len(set(paths)) < len(paths) else documents
+        return tuple(
+            replace(document, language=language) for document, language in zip(documents, languages, strict=False)
+        )
 
     train, dev = read_part(files.train, "train"), read_part(files.dev, "dev")
     return DoctorDocuments(train, dev, tuple(remarks))

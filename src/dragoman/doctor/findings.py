@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 SEVERITIES = ("error", "warning", "note")  # training fails or is wrong; training may suffer; good to know
 REWRITE, DROP, LEAVE = "mend", "drop", "leave"  # what `--fix` does with a line
-PAIR, EXCHANGE = "pair", "exchange"  # with all lines after a slip; with the sides of some pairs
+PAIR, EXCHANGE = "pair", "exchange"  # with all lines after a shift; with the sides of some pairs
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,17 @@ ERRORS: KindTable = {
         "lines that do not belong together",
         "check whether these are the right two files, and whether one was shuffled or sorted without the other",
     ),
-    "out-of-step": (
-        "lines out of step from some line on",
+    "line-shift": (
+        "lines shifted against each other from some line on",
         "find the missing or extra line, or let --fix pair the lines again",
         PAIR,
     ),
     "swapped-lines": ("runs of pairs with source and target exchanged", "--fix exchanges them", EXCHANGE),
     "swapped-dev": ("dev with source and target exchanged", "exchange the two dev files (or the two training files)"),
-    "swapped-names": ("file names of the wrong language", "exchange the two files, or rename them"),
+    "swapped-names": (
+        "source and target exchanged",
+        "exchange --src and --tgt, or correct the names, columns or languages that are given",
+    ),
     "dev-in-train": (
         "most of dev is in train",
         "dev scores would say little about new sentences; divide the text with dragoman split, or let --fix drop these "

@@ -1,8 +1,9 @@
 """Whether two texts belong together line by line, without a dictionary and in any language.
 
-If they do, similar source lines have similar target lines. Similarity is the cosine of the character n-grams of two
-lines, so it needs neither words nor spaces. The Mantel test (1967) compares the similarities of all pairs of source
-lines with those of their target lines, for the given pairing and for random ones.
+If they do, similar source lines have similar target lines, the two lines of a pair share names, numbers and cognates,
+and long lines have long translations. Similarity is the cosine of the character n-grams of two lines, so it needs
+neither words nor spaces. The given pairs are compared with random ones. For the first measure this is the Mantel test
+(1967) of the similarities of all pairs of source lines and of their target lines.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dragoman.core.kernels import kernel
 FEATURES = 1 << 12  # n-grams are numbered by hash; collisions do little harm
 ORDERS = (1, 2, 3)
 MAX_CHARACTERS = 300  # further characters of a line are ignored
-RANDOM_PAIRINGS = 199
+RANDOM_PAIRINGS = 100
 BLOCK_LINES = 10  # lines are exchanged with others nearby: in sorted texts, distant lines differ anyway
 FloatArray = NDArray[np.float32]
 
@@ -74,23 +75,39 @@ def centered_similarities(vectors: FloatArray) -> FloatArray:
     return similarities
 
 
-def pairing_p_value(
-    source: FloatArray, target: FloatArray, generator: np.random.Generator, num_fixed: int = 0
-) -> float:
-    """How likely a random pairing fits at least as well as the given one.  # source and target: (lines, FEATURES)
+def pairing_score(
+    source: Sequence[str], target: Sequence[str], generator: np.random.Generator, num_known: int = 0
+) -> float | None:
+    """Return how much better the given pairs of lines fit than random ones, in standard deviations.
 
-    The first `num_fixed` lines are known to be pairs. Only the others are paired at random, each with a line nearby. If
-    the given pairing is itself random, the result is at most p with probability p (a permutation test is exact): it
-    reaches its lowest value, 1 / (RANDOM_PAIRINGS + 1), in one of so many texts.
+    The score of random pairs is approximately normally distributed around 0. None if all pairs would fit equally well.
+    The first `num_known` lines are known to be pairs. Only the others are paired at random, each with a line nearby.
     """
-    similarities, target_similarities = centered_similarities(source), centered_similarities(target)
-    lines = np.arange(len(source))
-    given = _fit(similarities, target_similarities, lines, num_fixed)
-    at_least_as_good = 0
-    for _ in range(RANDOM_PAIRINGS):
-        pairing = np.concatenate([lines[:num_fixed], num_fixed + nearby_permutation(len(lines) - num_fixed, generator)])
-        at_least_as_good += _fit(similarities, target_similarities, pairing, num_fixed) >= given
-    return (1 + at_least_as_good) / (1 + RANDOM_PAIRINGS)
+    source_similarities, target_similarities = (
+        centered_similarities(NgramVectors.fit(lines).vectors(lines)) for lines in (source, target)
+    )
+    ngrams = NgramVectors.fit([*source, *target])
+    new = slice(num_known, None)
+    shared = ngrams.vectors(source[new]) @ ngrams.vectors(target[new]).T  # (new lines, new lines)
+    source_lengths, target_lengths = (np.log1p(list(map(len, lines[new]))) for lines in (source, target))
+    source_lengths -= source_lengths.mean()
+    lines, known = np.arange(len(shared)), np.arange(num_known)
+
+    def measures(order: NDArray[np.int64]) -> tuple[float, float, float]:
+        pairing = np.concatenate([known, num_known + order])
+        return (
+            _fit(source_similarities, target_similarities, pairing, num_known),
+            float(shared[lines, order].sum()),
+            float(source_lengths @ target_lengths[order]),
+        )
+
+    random_values = np.array([measures(nearby_permutation(len(lines), generator)) for _ in range(RANDOM_PAIRINGS)])
+    deviation = random_values.std(axis=0)
+    is_used = deviation > 1e-6
+    if not is_used.any():
+        return None
+    scores = (np.array(measures(lines)) - random_values.mean(axis=0))[is_used] / deviation[is_used]
+    return float(scores.sum() / np.sqrt(len(scores)))
 
 
 def nearby_permutation(size: int, generator: np.random.Generator) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,13 +10,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.doctor.characters import SCRIPTS_WITHOUT_SPACES
 from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.text_checks import DoctorLimits, long_line_findings, repeat_findings
 
 OUTLIER_DEVIATIONS = 5.0  # robust standard deviations from the usual length
 MIN_SENTENCE_WORDS = 4  # shorter lines, such as names and titles, may be the same in two languages
-MAX_COPIED_SHARE, MIN_PAIRS = 0.2, 20  # with more copies than this, of at least so many pairs, the file is wrong
+MAX_COPIED_SHARE, MIN_PAIRS = (
+    0.2,
+    20,
+)  # with more copied sentences than this, of at least so many pairs, the file is wrong
+# Two characters of scripts without spaces are about a word.
+WORD = re.compile(rf"[{SCRIPTS_WITHOUT_SPACES}]{{1,2}}|[^\W\d_]+")
+MAX_IDENTICAL_SHARE = 0.9  # of all pairs, also of single words, whose forms are often the same
 
 
 @dataclass(frozen=True)
@@ -46,8 +54,10 @@ def pair_statistics(source: Document, target: Document) -> PairStatistics:
 
 def is_copied_sentence(source: Document, target: Document) -> NDArray[np.bool_]:
     """Whether each line is a sentence that is the same on both sides.  # (lines,)"""
-    words = np.diff(source.letters.words().offsets)
-    return _is_identical(source, target) & (words >= MIN_SENTENCE_WORDS)
+    is_copied = _is_identical(source, target)
+    for line in np.flatnonzero(is_copied).tolist():
+        is_copied[line] = len(WORD.findall(source.lines[line])) >= MIN_SENTENCE_WORDS
+    return is_copied
 
 
 def _is_identical(source: Document, target: Document) -> NDArray[np.bool_]:
@@ -64,11 +74,13 @@ def pair_findings(source: Document, target: Document, limits: DoctorLimits) -> I
     for document in (source, target):
         yield from long_line_findings("long-pair", document, limits)
     yield from _length_findings(source, target, limits)
+    size, is_copied = len(source), is_copied_sentence(source, target)
     identical = int(_is_identical(source, target).sum())
-    if len(source) >= MIN_PAIRS and identical > MAX_COPIED_SHARE * len(source):
-        message = f"{identical:,} of {len(source):,} pairs are the same in {source.name} and {target.name}"
+    is_same = is_copied.sum() > MAX_COPIED_SHARE * size or identical > MAX_IDENTICAL_SHARE * size
+    if size >= MIN_PAIRS and is_same:
+        message = f"{identical:,} of {size:,} pairs are the same in {source.name} and {target.name}"
         yield target.finding("same-text", None, message)
-    yield from target.findings("untranslated", is_copied_sentence(source, target), target.quoted)
+    yield from target.findings("untranslated", is_copied, target.quoted)
     yield from repeat_findings("duplicate-pair", "the same pair as in", source, target)
 
 

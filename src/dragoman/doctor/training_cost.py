@@ -35,7 +35,7 @@ from dragoman.training.config import TRANSLATOR
 MAX_TRIAL_TOKENS = 400_000  # texts up to this size are trained on completely
 SAMPLE_DIVISORS = (4, 2, 1)  # of larger texts, samples of a quarter, a half and the whole of this size
 PLANNED_MINUTES = (3, 10, 30, 90)  # for which a translator is planned
-MIN_PLANNED_PAIRS, MAX_SAMPLE_PAIRS = 2_000, 10_000
+MIN_PLANNED_PAIRS, MAX_SAMPLE_PAIRS = 100, 10_000
 TRIAL_SECONDS = 0.5  # for measuring the speed of one size
 SUGGESTED_MINUTES = 20  # to train a translator; more are better
 PROGRAM_BYTES, TOKEN_BYTES = 175e6, 40  # memory of the program, and per token while the text is read
@@ -93,7 +93,9 @@ def translator_costs(source: Document, target: Document) -> tuple[TranslatorCost
         scale=len(lines.source) / len(sample.source),
         trial_seconds=TRIAL_SECONDS,
     )
-    return tuple(TranslatorCost(minutes, planner.plan(minutes).describe()) for minutes in PLANNED_MINUTES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a small text; the training itself will warn
+        return tuple(TranslatorCost(minutes, planner.plan(minutes).describe()) for minutes in PLANNED_MINUTES)
 
 
 def _units(sample: Sequence[str], sentences: int, max_subwords: int | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from dragoman.doctor.examination import DoctorReport
-from dragoman.doctor.findings import Finding, group_by_kind
+from dragoman.doctor.findings import SEVERITIES, Finding, group_by_kind
 from dragoman.doctor.fix import FixResult
 from dragoman.report.tables import format_table
 
@@ -14,8 +14,11 @@ from dragoman.report.tables import format_table
 def doctor_text(report: DoctorReport, max_places: int) -> str:
     """Return statistics and findings, with at most `max_places` places of each kind of finding."""
     findings = group_by_kind(report.findings)
-    counts = {severity: report.count(severity) for severity in ("error", "warning", "note")}
-    listed = ", ".join(f"{count:,} {name}{'s' if count != 1 else ''}" for name, count in counts.items())
+    counts = ", ".join(
+        f"{count:,} {severity}{'s' if count != 1 else ''}"
+        for severity in SEVERITIES
+        if (count := report.count(severity)) or findings
+    )
     sections = [
         _statistics(report),
         _dev_table(report) if report.dev else "",
@@ -23,7 +26,7 @@ def doctor_text(report: DoctorReport, max_places: int) -> str:
         _translator_cost_table(report) if report.translator_costs else "",
         *("\n".join(_finding_lines(kind, of_kind, max_places)) for kind, of_kind in findings.items()),
         "\n".join(report.remarks),
-        f"found: {listed if findings else 'nothing'}",
+        counts or "no problems",
     ]
     return "\n\n".join(filter(None, sections))
 
@@ -38,12 +41,15 @@ def _statistics(report: DoctorReport) -> str:
     if not pairs:
         return table
     untranslated = sum(finding.kind == "untranslated" and finding.part == "train" for finding in report.findings)
-    return (
-        f"{table}\n\n{pairs.pairs:,} pairs; {pairs.word_ratio:.2f} target words per source word, "
-        f"{pairs.character_ratio:.2f} characters per character; {pairs.identical:,} with identical sides, "
-        f"{untranslated:,} of them untranslated; {pairs.repeated:,} repeated; "
-        f"{pairs.other_target:,} with a source that also has another target"
-    )
+    counts = {
+        "the same on both sides": pairs.identical,
+        "untranslated": untranslated,
+        "repeated": pairs.repeated,
+        "with a source that also has another target": pairs.other_target,
+    }
+    listed = "".join(f"; {count:,} {name}" for name, count in counts.items() if count)
+    ratios = f"{pairs.word_ratio:.2f} target words per source word, {pairs.character_ratio:.2f} by characters"
+    return f"{table}\n\n{pairs.pairs:,} pairs; {ratios}{listed}"
 
 
 def _dev_table(report: DoctorReport) -> str:

@@ -1,4 +1,4 @@
-"""Where two files go out of step: from some line on, line i of one belongs with line i + shift of the other.
+"""Where the lines of two files are shifted: from some line on, line i of one belongs with line i + shift of the other.
 
 The files are compared in short chunks, each at several shifts (see `line_similarity`). Where the best shift changes
 between two chunks, further chunks between them narrow the place down, and single lines decide.
@@ -25,12 +25,12 @@ from dragoman.doctor.line_similarity import (
 CHUNK_LINES, MIN_CHUNK_LINES = 200, 60
 MAX_CHUNKS = 24
 MAX_UNKNOWN_CHUNKS = 6  # after so many in a row that fit at no shift, the search ends
-MAX_SLIP = 20  # lines by which a chunk may be shifted against the one before
+MAX_SHIFT = 20  # lines by which a chunk may be shifted against the one before
 RANDOM_PAIRINGS = 50  # of a chunk that seems to be shifted
-MAX_CHANCE = 1e-4  # probability that a chunk without any pairs seems to be shifted
+FALSE_ALARM_RATE = 1e-4  # probability that a chunk without any pairs seems to be shifted
 MAX_KNOWN_PAIRS = 400  # that single lines are compared with
 ROUNDS = 3
-_EULER = 0.5772156649015329
+EULER = 0.5772156649015329  # mean of the standard Gumbel distribution
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class SlipSearch:
+class ShiftSearch:
     """The lines of two texts, and the weights of their n-grams."""
 
     source: Sequence[str]
@@ -51,7 +51,7 @@ class SlipSearch:
     weights: tuple[NgramVectors, NgramVectors]
 
     @classmethod
-    def create(cls, source: Sequence[str], target: Sequence[str], generator: np.random.Generator) -> SlipSearch:
+    def create(cls, source: Sequence[str], target: Sequence[str], generator: np.random.Generator) -> ShiftSearch:
         samples = (lines[:: max(1, len(lines) // 1000)] for lines in (source, target))
         first, second = (NgramVectors.fit(sample) for sample in samples)
         return cls(source, target, generator, (first, second))
@@ -61,8 +61,8 @@ class SlipSearch:
         return min(CHUNK_LINES, max(MIN_CHUNK_LINES, len(self.source) // 4))
 
     def find_segments(self) -> list[Segment]:
-        """Return the segments of the source in order; a single one with shift 0 if the files are in step."""
-        if min(len(self.source), len(self.target)) < MIN_CHUNK_LINES + 2 * MAX_SLIP:
+        """Return the segments of the source in order; a single one with shift 0 if nothing is shifted."""
+        if min(len(self.source), len(self.target)) < MIN_CHUNK_LINES + 2 * MAX_SHIFT:
             return [Segment(0, 0)]
         known, unknown_in_a_row = [Segment(0, 0)], 0
         for start in self._chunk_starts():
@@ -72,10 +72,10 @@ class SlipSearch:
                 known.append(Segment(start, shift))
             elif unknown_in_a_row == MAX_UNKNOWN_CHUNKS:
                 break
-        if len(known) == 1:  # no chunk is in step at any shift
+        if len(known) == 1:  # no chunk fits at any shift
             return known
         changes = [(first, second) for first, second in pairwise(known) if first.shift != second.shift]
-        if 2 * len(changes) > max(4, len(known)):  # not slips: the lines are in another order
+        if 2 * len(changes) > max(4, len(known)):  # the lines are in another order
             return [Segment(0, 0)]
         narrowed = [change for first, second in changes for change in self._narrow(first, second)]
         end_shift = len(self.target) - len(self.source)
@@ -85,15 +85,18 @@ class SlipSearch:
 
     def _chunk_starts(self) -> list[int]:
         """Starts of chunks, far enough from both ends of the files that all shifts are possible."""
-        last_start = min(len(self.source), len(self.target)) - self.chunk_lines - MAX_SLIP
+        last_start = min(len(self.source), len(self.target)) - self.chunk_lines - MAX_SHIFT
         count = max(1, min(MAX_CHUNKS, len(self.source) // self.chunk_lines))
-        return list(np.linspace(MAX_SLIP, last_start, count).astype(int).tolist())
+        return list(np.linspace(MAX_SHIFT, last_start, count).astype(int).tolist())
 
     def best_shift(self, start: int, current: int) -> int | None:
-        """Return the shift at which a chunk fits best; None if no other than the current one fits best by chance."""
+        """Return the shift at which a chunk fits best; None if it fits no better than at random.
+
+        The current shift is the best one unless another fits at least twice as well: the lines of a text may be similar.
+        """
         lines = self.source[start : start + self.chunk_lines]
         source = centered_similarities(self.weights[0].vectors(lines))
-        best, best_fit = None, -np.inf
+        best, best_fit, current_fit, best_target = current, -np.inf, 0.0, source
         for low, high in self._shift_ranges(current):
             first, last = max(low, -start), min(high, len(self.target) - start - len(lines))
             if last < first:
@@ -101,31 +104,34 @@ class SlipSearch:
             window = self.target[start + first : start + last + len(lines)]
             target = centered_similarities(self.weights[1].vectors(window))
             fits = fit_at_shifts(source, target)
-            shift = first + int(np.argmax(fits))
-            is_better = float(fits.max()) > best_fit
-            if is_better and (shift == current or self._is_significant(source, target, float(fits.max()))):
-                best, best_fit = shift, float(fits.max())
-        return best
+            if first <= current <= last:
+                current_fit = float(fits[current - first])
+            if fits.max() > best_fit:
+                best, best_fit, best_target = first + int(np.argmax(fits)), float(fits.max()), target
+        if best == current:
+            return current
+        random_fits = self._random_fits(source, best_target)
+        mean, deviation = float(np.mean(random_fits)), max(float(np.std(random_fits)), 1e-12)
+        # The best fits at random follow an extreme value distribution (Gumbel).
+        if np.pi / np.sqrt(6) * (best_fit - mean) / deviation + EULER < -np.log(FALSE_ALARM_RATE):
+            return None
+        return current if best_fit - mean < 2 * (current_fit - mean) else best
 
     def _shift_ranges(self, current: int) -> list[tuple[int, int]]:
         """Ranges of shifts to try: around the current one, and around the one at the end of the files."""
         end_shift = len(self.target) - len(self.source)
-        ranges = [(current - MAX_SLIP, current + MAX_SLIP)]
-        if abs(end_shift - current) > MAX_SLIP:
-            ranges.append((end_shift - MAX_SLIP, end_shift + MAX_SLIP))
+        ranges = [(current - MAX_SHIFT, current + MAX_SHIFT)]
+        if abs(end_shift - current) > MAX_SHIFT:
+            ranges.append((end_shift - MAX_SHIFT, end_shift + MAX_SHIFT))
         return ranges
 
-    def _is_significant(self, source: FloatArray, target: FloatArray, fit: float) -> bool:
-        """Whether random pairings hardly ever fit as well at their best shift.
-
-        Their best fits follow an extreme value distribution (Gumbel), whose parameters a few of them give.
-        """
-        best_fits = []
+    def _random_fits(self, source: FloatArray, target: FloatArray) -> list[float]:
+        """The best fit at any shift of each of several random pairings."""
+        fits = []
         for _ in range(RANDOM_PAIRINGS):
             order = nearby_permutation(len(target), self.generator)
-            best_fits.append(float(fit_at_shifts(source, target[np.ix_(order, order)]).max()))
-        deviations = (fit - np.mean(best_fits)) / max(float(np.std(best_fits)), 1e-12)
-        return bool(np.pi * deviations / np.sqrt(6) + _EULER > -np.log(MAX_CHANCE))
+            fits.append(float(fit_at_shifts(source, target[np.ix_(order, order)]).max()))
+        return fits
 
     def _narrow(self, first: Segment, second: Segment) -> list[tuple[Segment, Segment]]:
         """Compare chunks between two of different shifts until these are neighbours."""
