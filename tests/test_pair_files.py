@@ -58,6 +58,18 @@ def test_header_of_tsv(tmp_path: Path) -> None:
         rows_of(path, src_field="fr")
 
 
+def test_columns_with_text_are_chosen_by_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text("id\tde\tEnglish\tscore\tfr\n1\teins\tone\t0.5\tun\n")
+    assert rows_of(path) == [("eins", "one")]
+    assert rows_of(path, languages=Languages("fr", "de")) == [("un", "eins")]
+    assert rows_of(path, languages=Languages("en-US", "deu")) == [("one", "eins")]
+    assert rows_of(path, languages=Languages("ja", "de")) == [("eins", "one")], "there is no such column"
+    assert rows_of(path, src_field="5", tgt_field="English") == [("un", "one")]
+    path.write_text("id\tlang\n1\tde\n")
+    assert rows_of(path) == [("1", "de")]
+
+
 def test_one_text_for_both_sides_is_not_a_table(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a b\nc\td\ne\n")
     with pytest.raises(DataError, match=r"t.txt: source and target are the same text; give two files"):

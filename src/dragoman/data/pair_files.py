@@ -18,7 +18,7 @@ from dragoman.data.formats import (
     read_utf8,
     type_by_name,
 )
-from dragoman.data.languages import LANGUAGE_NAMES
+from dragoman.data.languages import LANGUAGE_NAMES, language_code
 from dragoman.data.subtitles import MAX_CUES, match_cues, read_cues
 from dragoman.data.tokenizer import LinePairs, RejectedUnit
 from dragoman.data.xml_files import XML_LANG, inline_text, local_name, parse_xml
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 FORMAT_OF_ENDING = {name: name for name in ("tsv", "jsonl", "tmx", "po", "xliff")} | {"pot": "po", "xlf": "xliff"}
 READABLE = "TSV, JSONL, TMX, PO or XLIFF"
 # Names of columns, apart from those of languages, by which the first line of a TSV file is recognised as its header.
-COLUMNS = "id source target src tgt trg text sentence translation reference ref input output score label lang"
-COLUMN_NAMES = frozenset(COLUMNS.split())
+METADATA_COLUMNS = frozenset(("id", "score", "label", "lang"))
+TEXT_NAMES = "source target src tgt trg text sentence translation reference ref input output"
+TEXT_COLUMNS = frozenset(TEXT_NAMES.split())
 NO_TRANSLATION, EMPTY, FUZZY = "no translation", "empty", "fuzzy or not approved"
 OBSOLETE, OTHER_LANGUAGE, NOT_TRANSLATABLE = "obsolete", "other language", "not to be translated"
 HEADER, FEW_COLUMNS, VARIANT = "header", "too few columns", "another translation of the same language"
@@ -88,8 +89,10 @@ def read_pair_file(
 
     Args:
         path: the file.
-        src_field, tgt_field: columns of TSV, by number or by name in the first line (default 1 and 2); keys of JSONL.
-        languages: which languages of a TMX file to read. If those of another file are exchanged, so are its sides.
+        src_field, tgt_field: columns of TSV, by number or by name in the first line (default: `tsv_fields`); keys of
+            JSONL.
+        languages: which languages of a TMX file, or of a TSV file with a header, to read. If those of another file are
+            exchanged, so are its sides.
     """
     name = display_name(path)
     if path == "-":
@@ -104,7 +107,8 @@ def read_pair_file(
             raise DataError(f"{name}: JSONL; name the keys of both sides with --src-field and --tgt-field")
         return read_pairs(path, path, src_field, tgt_field)
     if file_format == "tsv":
-        return _collect(path, _tsv_units(read_utf8(path), src_field or "1", tgt_field or "2", name))
+        source, target = tsv_fields(path, languages)
+        return _collect(path, _tsv_units(read_utf8(path), src_field or source, tgt_field or target, name))
     if file_format == "po":
         return _collect(path, _po_units(read_utf8(path).decode(), name, languages))
     tree = parse_xml(read_bytes(path), name)
@@ -170,10 +174,22 @@ def _column_index(field: str, header: Sequence[str], name: str) -> int:
     return list(header).index(field)
 
 
-def tsv_fields(path: str) -> tuple[str, str]:
-    """Return the first two columns of a TSV file: by name if its first line is a header, otherwise by number."""
+def tsv_fields(path: str, languages: Languages = AS_IN_FILE) -> tuple[str, str]:
+    """Return the columns of both sides of a TSV file.
+
+    If the first line is a header, these are the names of the two languages, or of the first two columns with text.
+    Otherwise they are columns 1 and 2.
+    """
     cells = read_utf8(path).decode().partition("\n")[0].removesuffix("\r").split("\t")
-    return (cells[0], cells[1]) if len(cells) > 1 and _is_header(cells) else ("1", "2")
+    if len(cells) < 2 or not _is_header(cells):
+        return "1", "2"
+    by_language = {language: cell for cell in reversed(cells) if (language := column_language(cell)) is not None}
+    source, target = (by_language.get(language_code(_base(name or "")) or "") for name in languages)
+    if source is not None and target is not None:
+        return source, target
+    texts = [cell for cell in cells if cell.strip().lower() not in METADATA_COLUMNS]
+    first, second, *_ = texts if len(texts) > 1 else cells
+    return first, second
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -182,8 +198,21 @@ def _is_header(cells: Sequence[str]) -> bool:
     >>> _is_header(["de", "English"]), _is_header(["Hallo", "Hello"])
     (True, False)
     """
-    names = COLUMN_NAMES | LANGUAGE_NAMES.keys() | {language.lower() for language in LANGUAGE_NAMES.values()}
-    return all(cell.strip().lower() in names for cell in cells)
+    names = TEXT_COLUMNS | METADATA_COLUMNS
+    return all(cell.strip().lower() in names or column_language(cell) is not None for cell in cells)
+
+
+def column_language(name: str) -> str | None:
+    """Return the code of a column's language, by its code or its English name.
+
+    >>> column_language("de"), column_language("English"), column_language("id"), column_language("source")
+    ('de', 'en', None, None)
+    """
+    name = name.strip().lower()
+    if name in METADATA_COLUMNS:
+        return None
+    code = next((code for code, language in LANGUAGE_NAMES.items() if language.lower() == name), name)
+    return code if code in LANGUAGE_NAMES else None
 
 
 # -- TMX, PO, XLIFF ----------------------------------------------------------------------------------------------------
