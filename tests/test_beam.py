@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -141,6 +142,20 @@ def test_hypotheses_at_the_limit_are_unfinished() -> None:
     assert hypothesis.log_prob == pytest.approx(4 * math.log(0.7))
     [[hypothesis]] = greedy_search(scorer, Batch.empty(1), max_words=4, length=LengthNormalization())
     assert hypothesis.score == pytest.approx(4 * math.log(0.7) / 5)  # as if it ended there
+
+
+def test_every_hypothesis_can_be_finished() -> None:
+    """`</s>` is never among the best two continuations; after two words it has the highest mean log P of all endings."""
+    ends = {0: 0.001, 1: 0.001, 2: 0.2, 3: 0.001}
+    graph = {" ".join(["a"] * n): {"a": 0.5, "b": (0.5 - end), "</s>": end} for n, end in ends.items()}
+    graph |= {prefix + " b": {"a": 0.5, "b": 0.4999, "</s>": 0.0001} for prefix in list(graph)}
+    scorer = GraphScorer("a b", {key.strip(): value for key, value in graph.items()})
+    search = partial(beam_search, scorer, Batch.empty(1), 1, max_words=4, length=LengthNormalization())
+    assert not search()[0][0].finished
+    [[hypothesis]] = search(always_finish=True)
+    assert hypothesis.finished and scorer.text(hypothesis.ids) == "a a"
+    assert hypothesis.log_prob == pytest.approx(math.log(0.5 * 0.5 * 0.2))
+    assert hypothesis.score == pytest.approx(hypothesis.log_prob / 3)
 
 
 def test_finished_hypotheses_come_before_unfinished_ones() -> None:

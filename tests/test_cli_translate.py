@@ -338,8 +338,17 @@ def test_lines_of_unknown_words_are_reported(
     assert len(done.lines) == len(lines)
 
 
-def test_translators_of_characters_read_lines_as_they_are(good: Any, letters: Path) -> None:
-    [message] = good("translate", letters, stdin="DER HUND\n").err.splitlines()
+def test_lines_in_another_script_are_copied_and_reported(good: Any, place: Path) -> None:
+    done = good("translate", place / "pieces", stdin=f"{GERMAN[0]}\nпривет мир\n1984 !\n")
+    assert done.lines[1:] == ["привет мир", "1984 !"]
+    [message] = done.err.splitlines()
+    assert message.startswith("line 2: 2 of 2 pieces do not occur in the training text, so it is copied; is this")
+    assert good("translate", place / "pieces", "--verbatim", stdin="привет мир\n").lines != ["привет мир"]
+
+
+def test_translators_of_characters_read_lines_as_they_are_if_asked_to(good: Any, letters: Path) -> None:
+    assert not good("translate", letters, stdin="DER HUND\n").err, "read in lower case"
+    [message] = good("translate", letters, "--verbatim", stdin="DER HUND\n").err.splitlines()
     assert message.startswith("line 1: 7 of 8 characters") and "it was trained on lower-cased text" in message
 
 

@@ -19,9 +19,10 @@ from markdown_it import MarkdownIt
 
 from damage import damaged
 from dragoman.core.errors import DataError
+from dragoman.data.copied_items import PROTECTED
 from dragoman.data.document_formats import DocumentFile, document_format, read_document_file
 from dragoman.data.html_documents import parse_html, write_html
-from dragoman.data.inline_markup import PROTECTED, plain_text
+from dragoman.data.inline_markup import plain_text
 from dragoman.data.markdown_documents import parse_markdown
 from dragoman.data.markup_projection import UnitAlignment, diagonal_weights, project, split_units
 from dragoman.data.subtitles import CUE_TAG, read_cues

@@ -206,24 +206,25 @@ LENGTH_HANDLINGS = ("none", "norm", "prior", "penalty", "penalty:0.8")
 def translations(name: str) -> dict[str, Any]:
     model = trained_translator(name)
     lines = TEST_TREES if name == "tree" else TEST_GERMAN
+    plain = {"allow_repetition": True, "verbatim": True}
 
     def as_dicts(hypotheses: Iterable[Any]) -> list[dict[str, Any]]:
         fields = ("text", "log_prob", "score", "finished")
         return [{field: getattr(hypothesis, field) for field in fields} for hypothesis in hypotheses]
 
     def translate(lines: list[str] = lines, **options: Any) -> list[dict[str, Any]]:
-        return as_dicts(model.translate(lines, allow_repetition=True, **options))
+        return as_dicts(model.translate(lines, **plain, **options))
 
     def with_attention(hypothesis: Any) -> dict[str, Any]:
         attention = None if hypothesis.attention is None else hypothesis.attention.tolist()
         tokens = {"words": list(hypothesis.tokens), "source": list(hypothesis.source_tokens)}
         return {**as_dicts([hypothesis])[0], **tokens, "attention": attention}
 
-    narrowed = model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12)
+    narrowed = model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12, verbatim=True)
     results: dict[str, Any] = {
-        "greedy": list(map(with_attention, model.translate(lines, beam_size=1, allow_repetition=True))),
-        "3-best": list(map(as_dicts, model.n_best(lines, 3, 5, allow_repetition=True))),
-        "samples": list(map(as_dicts, model.sample(lines, 3, seed=5, max_words=12))),
+        "greedy": list(map(with_attention, model.translate(lines, beam_size=1, **plain))),
+        "3-best": list(map(as_dicts, model.n_best(lines, 3, 5, **plain))),
+        "samples": list(map(as_dicts, model.sample(lines, 3, seed=5, max_words=12, verbatim=True))),
         "samples, narrowed": list(map(as_dicts, narrowed)),
         "forced": as_dicts(model.without_shortlist.force_decode(lines, TEST_ENGLISH)),
         "next words": [list(word) for word in model.condition_on(lines[0]).next_words("", k=4)],
@@ -236,9 +237,7 @@ def translations(name: str) -> dict[str, Any]:
         results["coverage penalty"] = translate(beam_size=4, coverage=0.4)
     results["in pieces"] = translate(beam_size=2, max_tokens=4)
     results["prefix"] = translate(lines[:2], beam_size=3, prefix="the bird")
-    results["diagnosis"] = model.diagnose(
-        lines, TEST_ENGLISH, model.translate(lines, beam_size=2, allow_repetition=True)
-    )
+    results["diagnosis"] = model.diagnose(lines, TEST_ENGLISH, model.translate(lines, beam_size=2, **plain))
     return results
 
 

@@ -25,6 +25,8 @@ from dragoman.data.sentences import split_sentences
 from dragoman.evaluation.translation_metrics import Bleu, bleu_tokenizer
 from dragoman.lab.corpus_files import detokenized
 from dragoman.lab.lab import german_english_lab
+from dragoman.models.line_translation import input_warning
+from dragoman.models.text_pipeline import TextPipeline
 from dragoman.serve.registry import LanguagePair, ModelRegistry
 
 
@@ -179,6 +181,9 @@ def test_translate_warns_of_another_language(good: Any, model: Path, texts: tupl
     message, *_, last = good("translate", model, "--beam-size", 1, stdin=english).err.splitlines()
     assert message.endswith("this does not look like German, which the model translates from")
     assert "lines with enough letters are not in the language of the training text" in last
+    pipeline = TextPipeline(dragoman.load(model))
+    warnings = [input_warning(pipeline.model, pipeline.split(text)) for text in (german, english)]
+    assert warnings == [None, "this does not look like German, which the model translates from"]
     mixed = german + english.splitlines()[0] + "\n"
     assert "does not look like" not in good("translate", model, "--beam-size", 1, stdin=mixed).err
 

@@ -44,6 +44,17 @@ def test_translate_returns_scores_and_attention(client: TestClient) -> None:
     assert len(sentence["translations"]) == 2
 
 
+def test_text_that_the_translator_cannot_read_has_a_warning(client: TestClient) -> None:
+    def warnings(model: str, *texts: str) -> list[str | None]:
+        response = client.post("/v1/translate", json={"model": model, "texts": texts}).json()
+        return [text["warning"] for text in response["texts"]]
+
+    known, foreign = warnings("pieces", "der hund", "привет мир")
+    assert known is None and foreign is not None and foreign.startswith("2 of 2 pieces do not occur")
+    assert "so it is copied" in foreign
+    assert warnings("de-en", "a dog barks .")[0] is not None
+
+
 def test_words_of_pieces_and_the_attention_between_them(client: TestClient) -> None:
     """The translator reads subwords and writes characters."""
     body = {"model": "pieces", "source": "der hund schläft .", "target": "the dog sleeps ."}

@@ -146,8 +146,16 @@ class SearchOptions(OptionGroup):
         bool,
         option(
             "--allow-repetition",
-            "Do not block runaway repetition. By default, words are not repeated three times in a row unless the source "
+            "Do not block runaway repetition. By default, words are not repeated four times in a row unless the source "
             "repeats something as often.",
+        ),
+    ] = False
+    verbatim: Annotated[
+        bool,
+        option(
+            "--verbatim",
+            "Read lines exactly as they are. By default, addresses, code, emoji and unknown characters are copied, wrong "
+            "long numbers are corrected, and lines in odd capitals are read as usual text.",
         ),
     ] = False
     shortlist: Annotated[
@@ -182,6 +190,7 @@ class SearchOptions(OptionGroup):
             "length": self.length,
             "coverage": self.coverage_penalty,
             "allow_repetition": self.allow_repetition,
+            "verbatim": self.verbatim,
             "unknown_replacer": replacer,
         }
 

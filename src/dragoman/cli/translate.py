@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -51,32 +51,25 @@ def translate(
     same tokens (see --vocab of train translator) are an ensemble: their probabilities are averaged.
 
     A translator of tokenised text reads plain text as well, and then writes plain text. The translation of a tokenised
-    line is tokenised.
+    line is tokenised. Addresses, code, emoji and unknown characters are copied, see --verbatim.
 
     For a line of several sentences, --n-best lists the best combinations of their translations, --sample joins one
-    sample of each, --alignments counts words through the line as the translator reads them, --lattice has one record
-    per sentence, and --json lists the sentences.
-
-    Very long sentences are split. Trees cannot be split, and --sample does not split sentences: such lines are errors.
-    One sample per line is printed as text, several in the format of --n-best.
+    sample of each, --alignments counts words through the line, --lattice has one record per sentence, and --json lists
+    the sentences. Very long sentences are split. Trees cannot be split, and --sample does not split sentences: such
+    lines are errors. One sample per line is printed as text, several in the format of --n-best.
 
     \b
     Example:
       echo "Ein Hund bellt. Warum?" | dragoman translate de-en
       dragoman translate de-en page.html -o page.en.html
-      dragoman translate en-de de.po -o de.po
       dragoman translate de-en --text test.de --beam-size 10 --alignments test.align > test.en
       dragoman translate one two three --n-best 5 < test.de
-      dragoman translate de-en --lm news --lm-weight 0.1 < test.de
-      dragoman translate de-en --shortlist aligner < test.de
-      dragoman translate words --lexicon aligner --explain-unknowns < test.de
+      dragoman translate de-en --lm news --lm-weight 0.1 --shortlist aligner < test.de
     """
-    from dragoman.combine.load_translators import load_translators, require_attention
     from dragoman.data.formats import read_line_batches
     from dragoman.models.line_translation import translate_all
 
     given = TranslateInput.from_arguments(paths, text, documents)
-    models, text = given.models, given.text
     if given.documents:
         check_line_options(sampling, output, field)
     check_translate_options(search, sampling, output)
@@ -85,24 +78,34 @@ def translate(
     with limited_threads(threads):
         if at_terminal:
             info("loading ...")
-        model = load_translators(models, **vars(fusion), shortlist=search.shortlist)
-        if search.shortlist is not None:
-            over = "over the words of each line's shortlist"
-            info(f"--shortlist {search.shortlist}: probabilities are normalised {over}")
-        model.length_handling(search.length)  # raises an error before the first line is read
-        if search.replaces_unknowns or search.coverage_penalty or output.alignments is not None:
-            require_attention(model, models[0])
+        model = _load(given.models, search, fusion, needs_attention=output.alignments is not None)
         if given.documents:
             translate_documents(model, given.documents, search, documents)
             return
         translator = _line_translator(model, search, sampling, output)
-        if text == "-" and at_terminal:
+        if given.text == "-" and at_terminal:
             info("type a sentence and press Enter; Ctrl-D ends")
-        batches = read_line_batches(text, field, _line_check(translator, search.max_units))
+        batches = read_line_batches(given.text, field, _line_check(translator, search.max_units))
         with ExitStack() as files:
             stream = sys.stdout if documents.output is None else files.enter_context(whole_file(documents.output))
-            writers = list(_writers(translator, models[0], output, files, stream))
+            writers = list(_writers(translator, given.models[0], output, files, stream))
             translate_all(translator, batches, writers, info, explain_unknowns=output.explain_unknowns)
+
+
+def _load(
+    models: Sequence[Path], search: LineTranslatorOptions, fusion: FusionOptions, *, needs_attention: bool
+) -> BaseTranslator:
+    """Load translators as one, and check the options that depend on it before the first line is read."""
+    from dragoman.combine.load_translators import load_translators, require_attention
+
+    model = load_translators(models, **vars(fusion), shortlist=search.shortlist)
+    if search.shortlist is not None:
+        over = "over the words of each line's shortlist"
+        info(f"--shortlist {search.shortlist}: probabilities are normalised {over}")
+    model.length_handling(search.length)
+    if needs_attention or search.replaces_unknowns or search.coverage_penalty:
+        require_attention(model, models[0])
+    return model
 
 
 def _line_translator(
@@ -111,7 +114,7 @@ def _line_translator(
     from dragoman.models.line_translation import LineSampler, LineTranslator
     from dragoman.models.text_pipeline import TextPipeline
 
-    pipeline = TextPipeline(model, split_sentences=not search.no_split, keep_tokenised=True)
+    pipeline = TextPipeline(model, split_sentences=not search.no_split, keep_tokenised=True, verbatim=search.verbatim)
     if sampling.sample is not None:
         seed, temperature = sampling.seed, sampling.temperature
         seed, temperature = 1 if seed is None else seed, 1.0 if temperature is None else temperature

@@ -81,7 +81,8 @@ def translate_documents(
         raise DataError("a translator of trees cannot translate documents; give it trees, line by line")
     outputs = _output_paths(list(documents), options.output)
     files = {path: read_document_file(path, kind, overwrite=options.overwrite) for path, kind in documents.items()}
-    pipeline = TextPipeline(model, default_replacer(model), split_sentences=not search.no_split)
+    split_sentences, verbatim = not search.no_split, search.verbatim
+    pipeline = TextPipeline(model, default_replacer(model), split_sentences=split_sentences, verbatim=verbatim)
     kwargs = search.search_kwargs(model)
     if kwargs.get("unknown_replacer") is None:
         kwargs.pop("unknown_replacer", None)

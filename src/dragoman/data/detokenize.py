@@ -11,7 +11,8 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dragoman.data.scanner import split_words
+from dragoman.data.copied_items import find_items, lower_except_items, split_at
+from dragoman.data.scanner import UNSPACED, split_words
 
 APOSTROPHES = "'’"
 HYPHEN_TOKEN = "@-@"  # how some tokenisers write a hyphen at which they split a word
@@ -26,8 +27,6 @@ ELISION = re.compile(r"[^\W\d_]+['’]")  # as in l' ami
 SAMPLE_LINES = 5_000  # lines examined by `looks_tokenised` and `looks_unsegmented`
 MIN_MARKS_PER_LINE = 0.05  # a text with fewer punctuation marks has nothing to split
 MAX_MEAN_WORD_LENGTH = 6  # characters: in the scripts below words are shorter, sentences are longer
-# Scripts written without spaces: Thai, Lao, Tibetan, Burmese, Khmer, Japanese kana, Chinese characters.
-UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 CLOSING = "\"'”’»)]}"  # may stand between a punctuation mark and the following space
 MARKS = ",!?،؟۔।"  # always end a word; a full stop may end an abbreviation, so only the last of a line counts
 WIDE_MARKS = re.compile("[。、，！？｡､]")  # not followed by a space, so they may stand inside a word
@@ -55,8 +54,14 @@ class PunctuationTokenizer:
         >>> tokenizer.tokenize("Mr. X, the dog's x-y (The DOG)!")
         "mr. x , the dog 's x - y ( the dog ) !"
         """
-        cased = line.lower() if self.lowercase else line
-        return " ".join(self._escape(part) for word in split_words(cased) for part in self._split_word(word))
+        line = lower_except_items(line) if self.lowercase else line
+        spans = [(start, end) for start, end in find_items(line) if not self._knows(line[start:end])]
+        outside, items = split_at(line, spans)  # addresses and code are not split
+        words = list[str]()
+        for text, item in zip(outside, [*items, ""], strict=True):
+            words += [self._escape(part) for word in split_words(text) for part in self._split_word(word)]
+            words += [item] if item else []
+        return " ".join(words)
 
     def detokenize(self, words: str, source_line: str = "", names: Mapping[int, str] | None = None) -> str:
         """Convert words to a printed line, with a capital at the start if `source_line` has one.

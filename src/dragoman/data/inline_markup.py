@@ -13,20 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from dragoman.data.copied_items import PROTECTED
+
 OPEN, CLOSE, SINGLE = "open", "close", "single"
 MAX_DEPTH = 100  # of elements; deeper ones are put back one by one
 OPENING = "([{<«„“‚‘¿¡\"'"  # punctuation that is not followed by a space
-
-URL = r"(?:https?://|ftp://|www\.)[^\s<>\"'`(){}\[\]|\\^]*[^\s<>\"'`(){}\[\]|\\^.,;:!?*_~]"
-EMAIL = r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+"
-PRINTF = (
-    r"%\([^()\s]+\)[#0+-]*\d*(?:\.\d+)?[a-zA-Z]"  # %(name)s
-    r"|(?<!\d)%(?:\d+\$)?[#0+-]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j|t)?(?:[sd@]|[iufFeEgGxXocp](?![^\W_]))"  # %s, %1$d, %.2f
-    r"|%%|(?<![\w%])%L?\d{1,2}(?!\w)|(?<![\w%])%n(?!\w)"
-)
-BRACES = r"\{\{[^{}]*\}\}|[$%#]\{[^{}\s]*\}|\{[\w.:!\[\]-]*\}"  # {{x}}, ${x}, {0}, {name}, {}
-VARIABLE = r"\$[A-Za-z_]\w*"
-PROTECTED = re.compile("|".join((URL, EMAIL, PRINTF, BRACES, VARIABLE)), re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dragoman.core.errors import require_extra
+from dragoman.data.copied_items import PROTECTED
 from dragoman.data.html_documents import VOID, parse_html, write_html
 from dragoman.data.inline_markup import (
     CLOSE,
     OPEN,
-    PROTECTED,
     DocumentBuilder,
     Mark,
     Part,

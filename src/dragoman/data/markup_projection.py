@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.detokenize import UNSPACED
-from dragoman.data.inline_markup import PROTECTED, Mark, Node, Part, PlainText, shown_pattern
+from dragoman.data.copied_items import PROTECTED
+from dragoman.data.inline_markup import Mark, Node, Part, PlainText, shown_pattern
+from dragoman.data.scanner import UNSPACED
 
 Span = tuple[int, int]
 EDGE = 100  # characters at which texts are compared side by side

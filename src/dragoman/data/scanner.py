@@ -6,6 +6,7 @@ space) can shift the lines of a parallel text.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from dragoman.data.ranges import offsets_of
 NEWLINE, RETURN, SPACE, TAB = 10, 13, 32, 9
 OTHER_WHITESPACE = (b"\r", b"\v", b"\f")  # separators for bytes.split, but not for words
 COMPILED_BYTES = 1 << 24  # texts from this size on are scanned by compiled code: smaller ones are not worth loading it
+# Scripts written without spaces: Thai, Lao, Tibetan, Burmese, Khmer, Japanese kana, Chinese characters.
+UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 CHUNK_BYTES = 1 << 21  # split at a time without compiled code
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypedDict, Unpack
+from unicodedata import category
 
 from dragoman.core.defaults import LETTERS_FILE
 from dragoman.core.errors import DataError
 from dragoman.core.types import Json
+from dragoman.data.casing import Truecaser
+from dragoman.data.copied_items import script
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.letter_profiles import LetterProfile
-from dragoman.data.segmenters import Segmenter, load_segmenter, train_segmenter
+from dragoman.data.segmenters import SPACE_MARK, Segmenter, load_segmenter, train_segmenter
 from dragoman.data.trees import Treebank
-from dragoman.data.vocabulary import Vocab
+from dragoman.data.vocabulary import UNK, Vocab
 
 PLAIN_TEXT, TREE = "text", "tree"  # formats of a source text
 SHOWN_LINES = 5  # line numbers of rejected units in a summary, for each reason
@@ -117,6 +121,31 @@ class Tokenizer:
     def word_indices(self, corpus: Corpus) -> list[list[int]]:
         """Return the word index of each token, for each sentence of a corpus encoded by this tokenizer."""
         return [self.segmenter.word_indices(tokens) for tokens in corpus.tokenized_sentences()]
+
+    @cached_property
+    def truecaser(self) -> Truecaser:
+        """Rewrites odd capitals of a text as in the training text."""
+        return Truecaser(self.segmenter, self.vocab)
+
+    @cached_property
+    def alphabet(self) -> frozenset[str]:
+        """The characters that the tokens have, and white space."""
+        return frozenset("".join(self.vocab.tokens[UNK + 1 :])) | {" ", "\t", "\r"}
+
+    @cached_property
+    def scripts(self) -> frozenset[str]:
+        """The scripts of the letters that the tokens have."""
+        return frozenset(script(character) for character in self.alphabet if character.isalpha())
+
+    @cached_property
+    def letter_share(self) -> float:
+        """The share of letters and their marks among the characters of the training text, without spaces."""
+        letters = total = 0
+        for token, count in zip(self.vocab.tokens[UNK + 1 :], self.vocab.counts[UNK + 1 :].tolist(), strict=True):
+            characters = token.replace(SPACE_MARK, "")
+            letters += count * sum(category(character)[0] in "LM" for character in characters)
+            total += count * len(characters)
+        return letters / max(1, total)
 
     def config(self) -> dict[str, Json]:
         return {"units": self.segmenter.spec, "tokenised": self.tokenised, "format": self.format}

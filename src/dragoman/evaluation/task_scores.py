@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from dragoman.data.detokenize import UNSPACED, looks_unsegmented
-from dragoman.data.scanner import split_words
+from dragoman.data.detokenize import looks_unsegmented
+from dragoman.data.scanner import UNSPACED, split_words
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import SPECIALS
 from dragoman.evaluation.error_rates import (

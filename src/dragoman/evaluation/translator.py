@@ -188,6 +188,7 @@ def evaluate_translator(
     length: str | LengthHandling = DEFAULT_LENGTH,
     coverage: float = 0.0,
     allow_repetition: bool = False,
+    verbatim: bool = False,
     unknown_replacer: UnknownReplacer | None = None,
     split_sentences: bool = True,
     diagnose: bool = False,
@@ -209,6 +210,7 @@ def evaluate_translator(
         length=length,
         coverage=coverage,
         allow_repetition=allow_repetition,
+        verbatim=verbatim,
         unknown_replacer=unknown_replacer,
     )
     seconds = perf_counter() - start

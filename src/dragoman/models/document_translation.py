@@ -8,8 +8,9 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.data.copied_items import PROTECTED
 from dragoman.data.document_formats import DocumentFile
-from dragoman.data.inline_markup import PROTECTED, Part, PlainText, TextSegment, plain_text
+from dragoman.data.inline_markup import Part, PlainText, TextSegment, plain_text
 from dragoman.data.markup_projection import (
     Span,
     UnitAlignment,

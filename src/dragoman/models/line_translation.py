@@ -15,7 +15,7 @@ from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.formats import NumberedLine
 from dragoman.data.languages import describe_language
 from dragoman.data.letter_profiles import looks_foreign
-from dragoman.data.segmenters import token_name
+from dragoman.data.segmenters import SPACE_MARK, token_name
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import parse_tree
 from dragoman.data.vocabulary import UNK
@@ -106,7 +106,8 @@ def translate_lines(
     **search: Unpack[SearchKwargs],
 ) -> list[Translation]:
     """Return the best translation of each line, as `translate_all` writes it."""
-    pipeline = TextPipeline(model, split_sentences=split_sentences, keep_tokenised=True)
+    verbatim = search.get("verbatim", False)
+    pipeline = TextPipeline(model, split_sentences=split_sentences, keep_tokenised=True, verbatim=verbatim)
     translator = LineTranslator(pipeline, beam_size=beam_size, search=search)
     numbered = [NumberedLine(number, line) for number, line in enumerate(lines, 1)]
     translated = translator.translate(numbered, pipeline.split_texts(lines))
@@ -124,22 +125,13 @@ def translate_all(
     """Translate batches of lines and write the results. Messages for the user go to `info`."""
     pipeline, unknown_lines = translator.pipeline, 0
     tokenizer, language_check = pipeline.model.source, LanguageCheck(pipeline.model.source, pipeline.model.target)
-    unit = f"{token_name(tokenizer.segmenter)}s"
     for lines in batches:
         sentences = pipeline.split_texts([line.text for line in lines], translator.max_tokens)
         for line, parts in zip(lines, sentences, strict=True):
-            is_tree = tokenizer.format == TREE and parts[0].segmented.chunks
-            words = (
-                parse_tree(line.text).words if is_tree else [token for part in parts for token in part.segmented.tokens]
-            )
-            unknown = int((tokenizer.vocab.ids(words) == UNK).sum())
-            if 2 * unknown > len(words):
+            if message := describe_unknown(tokenizer, parts):
                 unknown_lines += 1
                 if unknown_lines == 1:
-                    read = " ".join(part.segmented.text for part in parts)
-                    reason = _probable_reason(tokenizer, " ".join(words) if is_tree else read)
-                    problem = f"{unknown} of {len(words)} {unit} do not occur in the training text"
-                    info(f"line {line.number}: {problem}; {reason}")
+                    info(f"line {line.number}: {message}")
             if any(part.segmented.is_split for part in parts):
                 info(f"line {line.number}: more than {translator.max_tokens} tokens, so it is split")
         if message := language_check.add(lines):
@@ -153,7 +145,40 @@ def translate_all(
     if message := language_check.summary():
         info(message)
     if unknown_lines > 1:
-        info(f"{unknown_lines:,} lines consist mostly of {unit} that do not occur in the training text")
+        unit = token_name(tokenizer.segmenter)
+        info(f"{unknown_lines:,} lines consist mostly of {unit}s that do not occur in the training text")
+
+
+def describe_unknown(tokenizer: Tokenizer, sentences: Sequence[TranslatedSentence]) -> str | None:
+    """Return a message about a line if it consists mostly of unknown tokens, or if it is copied for this reason."""
+    read = " ".join(sentence.segmented.text for sentence in sentences)
+    tokens = [token for sentence in sentences for token in sentence.segmented.tokens]
+    if tokenizer.format == TREE and sentences[0].segmented.chunks:
+        tokens = parse_tree(read).words
+        read = " ".join(tokens)
+    if tokenizer.segmenter.kind != "char":
+        tokens = [token for token in tokens if token != SPACE_MARK]  # before an unknown piece
+    unknown = int((tokenizer.vocab.ids(tokens) == UNK).sum())
+    is_copied = any(sentence.segmented.is_copied and sentence.segmented.chunks for sentence in sentences)
+    if 2 * unknown <= len(tokens) and not is_copied:
+        return None
+    problem = f"{unknown} of {len(tokens)} {token_name(tokenizer.segmenter)}s do not occur in the training text"
+    return f"{problem}{', so it is copied' if is_copied else ''}; {_probable_reason(tokenizer, read)}"
+
+
+def input_warning(model: BaseTranslator, sentences: Sequence[TranslatedSentence]) -> str | None:
+    """Return a message about a text that is mostly unknown to the translator, or in another language; None if neither."""
+    source, text = model.source, "".join(f"{sentence.text}{sentence.trailing_space}" for sentence in sentences)
+    if message := describe_unknown(source, sentences):
+        return message
+    if source.letters is None or source.format == TREE or not looks_foreign(text, source.letters, model.target.letters):
+        return None
+    return _foreign_message(source)
+
+
+def _foreign_message(source: Tokenizer) -> str:
+    language = describe_language(source.language) or "the language of the training text"
+    return f"this does not look like {language}, which the model translates from"
 
 
 class LanguageCheck:
@@ -177,8 +202,7 @@ class LanguageCheck:
         if self.is_reported or first is None or self.foreign <= MAX_FOREIGN_SHARE * self.judged:
             return None
         self.is_reported = True
-        language = describe_language(self.source.language) or "the language of the training text"
-        return f"line {first}: this does not look like {language}, which the model translates from"
+        return f"line {first}: {_foreign_message(self.source)}"
 
     def summary(self) -> str | None:
         """Return a message about all lines, if several are in another language."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from dragoman.data.segmenters import SPACE_MARK, Segmenter
+from dragoman.models.copying import CopiedItem, PreparedLine
 
 SENTENCE_END_MARKS = (".", "!", "?", "。", "！", "？", "।")  # a long line is split after them if possible
 
@@ -18,7 +19,18 @@ class SegmentedLine:
     """A source line and its tokens, in chunks that are translated one by one."""
 
     text: str
-    chunks: tuple[Tokens, ...]  # none for a blank line; for a tree, one without tokens: trees are parsed when encoded
+    chunks: tuple[
+        Tokens, ...
+    ]  # none if there is nothing to translate; for a tree, one without tokens: trees are parsed when encoded
+    items: tuple[CopiedItem, ...] = ()  # parts of the line that are copied; the tokens do not have them
+    is_copied: bool = False  # the line is its own translation
+    is_verbatim: bool = True  # its tokens are those of the text, and nothing is copied
+
+    @classmethod
+    def from_prepared(cls, text: str, line: PreparedLine, segmenter: Segmenter, max_tokens: int) -> SegmentedLine:
+        """Split a prepared line into chunks."""
+        chunks = split_tokens(segmenter, line.tokens, max_tokens) if line.tokens else ()
+        return cls(text, chunks, line.items, line.is_copied, is_verbatim=False)
 
     @property
     def is_split(self) -> bool:
@@ -28,6 +40,17 @@ class SegmentedLine:
     @property
     def tokens(self) -> Tokens:
         return tuple(token for chunk in self.chunks for token in chunk)
+
+    @property
+    def items_of_chunks(self) -> list[list[CopiedItem]]:
+        """The items of each chunk, with positions in it."""
+        ends = list(accumulate(map(len, self.chunks)))
+        items: list[list[CopiedItem]] = [[] for _ in self.chunks]
+        for item in self.items:
+            index = next((index for index, end in enumerate(ends) if item.position <= end), len(ends) - 1)
+            start = ends[index] - len(self.chunks[index])
+            items[index].append(item._replace(position=min(item.position - start, len(self.chunks[index]))))
+        return items
 
 
 def split_tokens(segmenter: Segmenter, tokens: Sequence[str], max_tokens: int) -> tuple[Tokens, ...]:

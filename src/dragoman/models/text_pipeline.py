@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from dragoman.align.unknown_words import COPIED, UnknownReplacer
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH, MAX_TOKENS
-from dragoman.data.detokenize import UNSPACED, PunctuationTokenizer
+from dragoman.data.copied_items import lower_except_items
+from dragoman.data.detokenize import PunctuationTokenizer
+from dragoman.data.scanner import UNSPACED
 from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.sentences import split_sentences, split_tokenised_sentences
 from dragoman.data.tokenizer import TREE, Tokenizer
@@ -60,18 +62,20 @@ class TextPipeline:
         *,
         split_sentences: bool = True,
         keep_tokenised: bool = False,
+        verbatim: bool = False,
     ):
         """
         Args:
             replacer: replaces unknown words of translations.
             split_sentences: whether to split texts into sentences, which are translated one by one. Trees are never split,
                 and neither are words or their pronunciations.
+            verbatim: see `BaseTranslator.segment`.
             keep_tokenised: for lines of a file: the translation of a tokenised line is tokenised as well.
         """
         self.model, self.replacer = model, replacer
         is_text = not (has_phones(model.source) or has_phones(model.target))
         self.split_sentences = split_sentences and is_text and model.source.format != TREE
-        self.keep_tokenised = keep_tokenised
+        self.keep_tokenised, self.verbatim = keep_tokenised, verbatim
         self.source_tokenizer = _punctuation_tokenizer(model.source) if is_text else None
         self.target_tokenizer = _punctuation_tokenizer(model.target) if is_text else None
 
@@ -105,7 +109,7 @@ class TextPipeline:
         """Split each text into sentences, and segment them; into lines, if the translator reads trees."""
         split = [self._split(text) for text in texts]
         lines = [line for sentences in split for _, _, line, _ in sentences]
-        segmented = iter(self.model.segment(lines, max_tokens))
+        segmented = iter(self.model.segment(lines, max_tokens, verbatim=self.verbatim))
         return [
             [TranslatedSentence(text, gap, next(segmented), is_plain) for text, gap, _, is_plain in sentences]
             for sentences in split
@@ -157,7 +161,7 @@ class TextPipeline:
         if tokenizer is None or self.model.source.segmenter.kind == "char":
             return [(sentence, gap, sentence, False) for sentence, gap in self._split_line(text)]
         if tokenizer.is_tokenised(text):
-            sentences = self._split_line(text.lower() if tokenizer.lowercase else text, tokenizer)
+            sentences = self._split_line(lower_except_items(text) if tokenizer.lowercase else text, tokenizer)
             return [(sentence, gap, sentence, False) for sentence, gap in sentences]
         return [(sentence, gap, tokenizer.tokenize(sentence), True) for sentence, gap in self._split_line(text)]
 

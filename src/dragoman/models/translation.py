@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -19,6 +20,7 @@ from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.evaluation.likelihood import PairLikelihood, TextLengths
 from dragoman.models.base import BaseScorer
+from dragoman.models.copying import MIN_LETTER_SHARE, CopiedItem, insert_items, prepare_lines, restore_numbers
 from dragoman.models.source_lines import SegmentedLine, Tokens, split_tokens
 from dragoman.models.translation_results import (
     EMPTY_TRANSLATION,
@@ -66,6 +68,7 @@ class SearchKwargs(TypedDict, total=False):
     length: str | LengthHandling
     coverage: float
     allow_repetition: bool
+    verbatim: bool
     unknown_replacer: UnknownReplacer | None
 
 
@@ -144,6 +147,7 @@ class BaseTranslator(BaseScorer):
         length: str | LengthHandling = DEFAULT_LENGTH,
         coverage: float = 0.0,
         allow_repetition: bool = False,
+        verbatim: bool = False,
         max_tokens: int = MAX_TOKENS,
         max_words: MaxWords = None,
         prefix: str | Sequence[str] = (),
@@ -159,6 +163,7 @@ class BaseTranslator(BaseScorer):
             length: a length handling of `dragoman.search.length`, or its name.
             coverage: the strength of the coverage penalty.
             allow_repetition: do not block runaway repetition, see `dragoman.search.repetition`.
+            verbatim: read lines exactly as they are, see `segment`.
             max_tokens: lines with more tokens are split, and the best translations of their parts are joined.
             max_words: the maximum length of translations, see `dragoman.search.length.word_limits`.
             prefix: a text or tokens that all translations begin with.
@@ -167,7 +172,7 @@ class BaseTranslator(BaseScorer):
         """
         from dragoman.search.beam import beam_search_corpus
 
-        segmented = self.segment(lines, max_tokens)
+        segmented = self.segment(lines, max_tokens, verbatim=verbatim)
         if unknown_replacer is not None:
             self.check_unknown_replacement()
         source = self._encode_lines([SegmentedLine(line.text, (chunk,)) for line in segmented for chunk in line.chunks])
@@ -184,6 +189,7 @@ class BaseTranslator(BaseScorer):
             max_words=max_words,
             length=self.length_handling(length),
             coverage=coverage,
+            always_finish=not allow_repetition,
             lattice=lattice,
             on_step=on_step,
         )
@@ -191,13 +197,7 @@ class BaseTranslator(BaseScorer):
             [self._replace_unknown(self._to_translation(hypothesis, tokens), unknown_replacer) for hypothesis in best]
             for best, tokens in zip(hypotheses, source.tokens, strict=True)
         )
-        translations = []
-        for line in segmented:
-            if line.is_split:
-                translations.append([join_translations([next(of_chunks)[0] for _ in line.chunks])])
-            else:
-                translations.append(next(of_chunks) if line.chunks else [EMPTY_TRANSLATION])
-        return translations
+        return [self._complete(line, list(islice(of_chunks, len(line.chunks)))) for line in segmented]
 
     def sample(
         self,
@@ -207,6 +207,7 @@ class BaseTranslator(BaseScorer):
         *,
         max_words: MaxWords = None,
         allow_repetition: bool = True,
+        verbatim: bool = False,
         **options: Unpack[SamplingKwargs],
     ) -> list[list[Translation]]:
         """Sample n translations of each line from P(E | F). Samples of a blank line are blank.
@@ -218,31 +219,45 @@ class BaseTranslator(BaseScorer):
         """
         from dragoman.search.sampling import sample_translations
 
-        whole_lines = [lines] if isinstance(lines, str) else list(lines)
-        source = self._encode_lines(whole_lines)
+        whole_lines = self.segment(lines, sys.maxsize, verbatim=verbatim)
+        source = self._encode_lines([line if line.chunks else line.text for line in whole_lines])
         scorer = self if allow_repetition else self._block_repetition(self)
         samples = sample_translations(scorer, source.corpus, n, seed, max_words=max_words, **options)
+        translations = (
+            [self._to_translation(hypothesis, tokens) for hypothesis in drawn]
+            for drawn, tokens in zip(samples, source.tokens, strict=True)
+        )
         return [
-            [
-                self._to_translation(hypothesis, tokens) if _text(line).strip() else EMPTY_TRANSLATION
-                for hypothesis in drawn
-            ]
-            for line, drawn, tokens in zip(whole_lines, samples, source.tokens, strict=True)
+            self._complete(line, [drawn] if line.chunks else [[EMPTY_TRANSLATION] * n])
+            for line, drawn in zip(whole_lines, translations, strict=True)
         ]
 
-    def segment(self, lines: str | Iterable[str | SegmentedLine], max_tokens: int = MAX_TOKENS) -> list[SegmentedLine]:
-        """Return source lines as tokens, in chunks of at most `max_tokens`; see `n_best`. Trees are never split."""
+    def segment(
+        self, lines: str | Iterable[str | SegmentedLine], max_tokens: int = MAX_TOKENS, *, verbatim: bool = False
+    ) -> list[SegmentedLine]:
+        """Return source lines as tokens, in chunks of at most `max_tokens`; see `n_best`. Trees are never split.
+
+        Unless they are read `verbatim`, what should be copied is taken out of the lines, unknown characters are replaced
+        by known ones where possible, and odd capitals are changed. See `dragoman.models.copying`.
+        """
         if max_tokens < 1:
             raise DataError(f"max_tokens must be >= 1 (got {max_tokens})")
         lines, segmenter = [lines] if isinstance(lines, str) else list(lines), self.source.segmenter
         texts = [line for line in lines if isinstance(line, str) and line.strip()]
-        chunks: Iterator[tuple[Tokens, ...]] = iter(
-            [((),)] * len(texts)
-            if self.source.format == TREE
-            else [split_tokens(segmenter, tokens, max_tokens) for tokens in segmenter.segment_all(texts)]
-        )
+        segmented: Iterator[SegmentedLine]
+        if self.source.format == TREE:
+            segmented = (SegmentedLine(text, ((),)) for text in texts)
+        elif verbatim:
+            all_tokens = segmenter.segment_all(texts)
+            segmented = (
+                SegmentedLine(text, split_tokens(segmenter, tokens, max_tokens))
+                for text, tokens in zip(texts, all_tokens, strict=True)
+            )
+        else:
+            prepared = zip(texts, prepare_lines(texts, self.source), strict=True)
+            segmented = (SegmentedLine.from_prepared(text, line, segmenter, max_tokens) for text, line in prepared)
         return [
-            line if isinstance(line, SegmentedLine) else SegmentedLine(line, next(chunks) if line.strip() else ())
+            line if isinstance(line, SegmentedLine) else next(segmented) if line.strip() else SegmentedLine(line, ())
             for line in lines
         ]
 
@@ -252,20 +267,9 @@ class BaseTranslator(BaseScorer):
 
     def length_handling(self, length: str | LengthHandling) -> LengthHandling:
         """Return a length handling by its name; `penalty:0.5` includes its value."""
-        from dragoman.search.length import LENGTH_HANDLINGS, LengthPrior, WordPenalty
+        from dragoman.search.length import length_handling_by_name
 
-        if not isinstance(length, str):
-            return length
-        name, colon, number = length.partition(":")
-        if name not in LENGTH_HANDLINGS or (colon and (name != WordPenalty.name or not number)):
-            choices = f"{', '.join(LENGTH_HANDLINGS)}, and penalty:X with a number"
-            raise DataError(f"length handling {length!r}: choose from {choices}")
-        if name == LengthPrior.name:
-            return self.length_prior
-        try:
-            return WordPenalty(float(number)) if number else LENGTH_HANDLINGS[name]()
-        except ValueError:
-            raise DataError(f"length handling {length!r}: give a number, such as penalty:0.5") from None
+        return length_handling_by_name(length, self.length_prior) if isinstance(length, str) else length
 
     # -- given translations --------------------------------------------------------------------------------------------
 
@@ -369,7 +373,7 @@ class BaseTranslator(BaseScorer):
         target = self.target.segmenter.word_indices(translation.tokens)
         rows = append_end(target) if translation.finished else target
         matrix = attention_to_words(translation.attention, rows, append_end(source))
-        target_words = words_of_tokens(translation.text, target)
+        target_words = words_of_tokens(self.target.join(translation.words), target)
         source_words = words_of_tokens(self.source.join(translation.source_tokens), source)
         if translation.finished:
             target_words = (*target_words, END_TOKEN)
@@ -396,10 +400,30 @@ class BaseTranslator(BaseScorer):
         replacements = replacer.replacements(
             translation.tokens, translation.source_tokens, translation.attention, is_unknown
         )
-        words = list(translation.tokens)
-        for replacement in replacements:
-            words[replacement.place] = replacement.word
-        return replace(translation, text=self.target.join(words), replacements=replacements)
+        replaced = replace(translation, replacements=replacements)
+        return replace(replaced, text=self.target.join(replaced.words))
+
+    # -- copying -------------------------------------------------------------------------------------------------------
+
+    def _complete(self, line: SegmentedLine, of_chunks: Sequence[Sequence[Translation]]) -> list[Translation]:
+        """Return the translations of a line from those of its chunks, with what is copied from the line."""
+        copied = [
+            [self._copy_items(translation, items) for translation in best]
+            for best, items in zip(of_chunks, line.items_of_chunks or [[]], strict=False)
+        ] or [[EMPTY_TRANSLATION]]
+        translations = copied[0] if len(copied) == 1 else [join_translations([best[0] for best in copied])]
+        if line.is_copied:
+            return [replace(translation, text=line.text.strip()) for translation in translations]
+        if line.is_verbatim or self.source.letter_share < MIN_LETTER_SHARE:
+            return translations
+        return [replace(item, text=restore_numbers(line.text, item.text)) for item in translations]
+
+    def _copy_items(self, translation: Translation, items: Sequence[CopiedItem]) -> Translation:
+        """Return a translation with the items of its source line."""
+        if not items:
+            return translation
+        text = insert_items(translation.words, items, translation.source_tokens, translation.attention, self.target)
+        return replace(translation, text=text)
 
     # -- text to ids and back ------------------------------------------------------------------------------------------
 

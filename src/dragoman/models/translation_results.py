@@ -37,6 +37,14 @@ class Translation:
     is_joined: bool = False  # from the translations of several sentences or chunks
 
     @property
+    def words(self) -> list[str]:
+        """The tokens, with unknown ones replaced."""
+        words = list(self.tokens)
+        for replacement in self.replacements:
+            words[replacement.place] = replacement.word
+        return words
+
+    @property
     def tokens_with_end(self) -> Tokens:
         """The labels of the attention's rows: the tokens, and `</s>` if it was predicted."""
         return (*self.tokens, END_TOKEN) if self.finished else self.tokens

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ from dragoman.models.extension import (
 )
 from dragoman.models.neural import CLASSES, NeuralModel, create_output, saved_classes, saved_settings, softmax_classes
 from dragoman.models.translation import BaseTranslator
+from dragoman.models.translator_parts import TargetTokens, TranslatorOutput, gather_tokens
 from dragoman.nn.attention import Memory, RowLayout, reinforce
 from dragoman.nn.attention_priors import PositionPrior
 from dragoman.nn.decoder import DecoderState
@@ -53,35 +54,12 @@ from dragoman.nn.layers import (
     reset_linear,
     uniform_,
 )
-from dragoman.nn.lexicon import Candidates, LexiconBias, LexiconTable
+from dragoman.nn.lexicon import LexiconBias, LexiconTable
 from dragoman.nn.output import FullSoftmax, OutputLayer, WordClasses, WordSubset
 from dragoman.search.length import LengthPrior
 
 LENGTH_PRIOR = "length_prior."  # prefix of its arrays in a model directory
 MAX_TABLE_SIZE = 1 << 26  # numbers of the table of `prepare_for_search`
-
-
-class TranslatorOutput(NamedTuple):
-    """The output of a translator for a batch."""
-
-    log_probs: Tensor  # (tokens,) log P of every token of the targets
-    attention: Tensor | None = None  # (steps, pairs, longest source); undefined where padded
-    auxiliary_loss: Tensor | None = None  # (tokens,) losses on attention, in training
-
-    @property
-    def losses(self) -> Tensor:
-        """Training loss of every token.  # (tokens,)"""
-        return -self.log_probs if self.auxiliary_loss is None else self.auxiliary_loss - self.log_probs
-
-
-class _TargetTokens(NamedTuple):
-    """The tokens whose log-probabilities are computed, and what they depend on."""
-
-    words: Tensor  # (tokens,)
-    flat_indices: Tensor  # (tokens,) in the flat (steps * pairs)
-    label_smoothing: float
-    attention: Tensor | None = None  # (steps, pairs, longest source)
-    candidates: Candidates | None = None  # of the lexicon
 
 
 class Translator(NeuralModel, BaseTranslator):
@@ -160,7 +138,7 @@ class Translator(NeuralModel, BaseTranslator):
         text_format = TREE if settings.reads_trees else PLAIN_TEXT
         source = source or Tokenizer(pairs.source.vocab, format=text_format)
         target = target or Tokenizer(pairs.target.vocab)
-        _check_source_format(settings, source)
+        parts.check_source_format(settings, source)
         if problem := inapplicable_setting(settings, ()):
             raise DataError(" ".join(problem))
         if settings.symmetry:
@@ -290,23 +268,23 @@ class Translator(NeuralModel, BaseTranslator):
         decoded = self.decoder(m, self._initial_state(encoded), memory, generator)
         row, step = torch.nonzero(batch.mask, as_tuple=True)  # (tokens,) each, sentence after sentence
         flat_indices = (step * batch.num_rows + row).to(self.device)  # in the flat (steps * pairs)
-        h = _gather_tokens(decoded.h, flat_indices)  # (tokens, H)
-        context = None if decoded.contexts is None else _gather_tokens(decoded.contexts, flat_indices)
+        h = gather_tokens(decoded.h, flat_indices)  # (tokens, H)
+        context = None if decoded.contexts is None else gather_tokens(decoded.contexts, flat_indices)
         random_state = generator.get_state() if self.training and decoded.choices is not None else None
         x = self._output_features(h, context, generator)
         words = torch.from_numpy(pairs.target.ids_with_boundaries(starts=0)).long().to(x.device)
         candidates = None if memory is None else memory.candidates
-        targets = _TargetTokens(words, flat_indices, label_smoothing, decoded.attention, candidates)
+        targets = TargetTokens(words, flat_indices, label_smoothing, decoded.attention, candidates)
         log_probs = self._target_log_probs(x, targets)
         if memory is None or decoded.attention is None or not self.training:
             return TranslatorOutput(log_probs, decoded.attention)
         if decoded.choices is not None and random_state is not None:
             baseline = self._soft_attention_baseline(h, memory, targets, random_state)
-            attention, choices = (_gather_tokens(part, flat_indices) for part in (decoded.attention, decoded.choices))
+            attention, choices = (gather_tokens(part, flat_indices) for part in (decoded.attention, decoded.choices))
             log_probs = reinforce(log_probs, attention, choices, baseline)
         loss = parts.attention_loss(decoded.attention, pairs, memory, self.settings)
         return TranslatorOutput(
-            log_probs, decoded.attention, None if loss is None else _gather_tokens(loss, flat_indices)
+            log_probs, decoded.attention, None if loss is None else gather_tokens(loss, flat_indices)
         )
 
     def _memory(self, encoded: EncoderOutput, source: Corpus) -> Memory | None:
@@ -328,7 +306,7 @@ class Translator(NeuralModel, BaseTranslator):
             x = self.dropout(self.readout(x).tanh(), generator)
         return x if self.projection is None else self.projection(x)
 
-    def _target_log_probs(self, x: Tensor, targets: _TargetTokens) -> Tensor:
+    def _target_log_probs(self, x: Tensor, targets: TargetTokens) -> Tensor:
         """Return log P of the targets, with the lexicon's bias if there is one.  # x: (tokens, inputs) -> (tokens,)"""
         words, flat_indices, label_smoothing, attention, candidates = targets
         if self.lexicon is None or candidates is None or attention is None:
@@ -339,7 +317,7 @@ class Translator(NeuralModel, BaseTranslator):
         )
 
     def _soft_attention_baseline(
-        self, h: Tensor, memory: Memory, targets: _TargetTokens, random_state: Tensor
+        self, h: Tensor, memory: Memory, targets: TargetTokens, random_state: Tensor
     ) -> Tensor:
         """Return log P of the targets if each word were predicted with soft attention and the same dropout."""
         assert targets.attention is not None
@@ -347,7 +325,7 @@ class Translator(NeuralModel, BaseTranslator):
             contexts = torch.einsum("trs,rsd->trd", targets.attention, memory.vectors)  # (steps, pairs, D)
             generator = torch.Generator(self.device)
             generator.set_state(random_state)
-            x = self._output_features(h, _gather_tokens(contexts, targets.flat_indices), generator)
+            x = self._output_features(h, gather_tokens(contexts, targets.flat_indices), generator)
             return self._target_log_probs(x, targets)
 
     def pair_log_probs(self, source: Corpus, target: Corpus) -> NDArray[np.float64]:
@@ -466,7 +444,7 @@ class Translator(NeuralModel, BaseTranslator):
         source_files, target_files = (_files(saved.path, prefix) for prefix in (SOURCE_PREFIX, TARGET_PREFIX))
         source = Tokenizer.from_saved(saved.config["source"], source_vocab, source_files, languages[0])
         target = Tokenizer.from_saved(saved.config["target"], saved.vocab, target_files, languages[1])
-        _check_source_format(settings, source)
+        parts.check_source_format(settings, source)
         prior = LengthPrior.from_arrays(
             {
                 name.removeprefix(LENGTH_PRIOR): array
@@ -504,19 +482,3 @@ def _files(directory: Path, prefix: str) -> dict[str, bytes]:
     """Return the files of one tokenizer, by their names without the prefix."""
     paths = [path for path in directory.glob(f"{prefix}*") if path.is_file()]
     return {path.name.removeprefix(prefix): path.read_bytes() for path in paths}
-
-
-def _check_source_format(settings: TranslatorConfig, source: Tokenizer) -> None:
-    """Require trees for encoders that read trees, and text for the others."""
-    if settings.reads_trees and source.format != TREE:
-        remedy = "give trees with --src-format tree, or choose another --encoder"
-        raise DataError(f"encoder {settings.encoder} reads bracketed trees, and the source is plain text; {remedy}")
-    if source.format == TREE and not settings.reads_trees:
-        raise DataError(
-            f"encoder {settings.encoder} reads plain text; for trees choose --encoder tree-lstm or recursive"
-        )
-
-
-def _gather_tokens(part: Tensor, flat_indices: Tensor) -> Tensor:
-    """# (steps, pairs, ...) -> (tokens, ...)"""
-    return part.flatten(0, 1).index_select(0, flat_indices)

@@ -5,6 +5,8 @@ The lexicon is learned from the training pairs, in the translator's own tokens, 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,6 +15,7 @@ from dragoman.align.em import train_directional_model
 from dragoman.core.errors import DataError
 from dragoman.core.types import Arrays
 from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.vocabulary import Vocab
 from dragoman.models.configs import TranslatorConfig
 from dragoman.nn.attention import SCORES, Attention, Memory, fertility_loss, supervision_loss
@@ -26,12 +29,35 @@ from dragoman.nn.encoders import (
     RecurrentEncoder,
     TreeEncoder,
 )
-from dragoman.nn.lexicon import LexiconTable
+from dragoman.nn.lexicon import Candidates, LexiconTable
 
 DIRECTIONS = {"forward": (LEFT_TO_RIGHT,), "reverse": (RIGHT_TO_LEFT,), "bidirectional": (RIGHT_TO_LEFT, LEFT_TO_RIGHT)}
 ALIGNMENT_MODEL = "hmm"  # from which the lexicon is learned
 MAX_TRANSLATIONS = 20  # per source word
 MIN_PROB = 0.01  # of a translation
+
+
+class TranslatorOutput(NamedTuple):
+    """The output of a translator for a batch."""
+
+    log_probs: Tensor  # (tokens,) log P of every token of the targets
+    attention: Tensor | None = None  # (steps, pairs, longest source); undefined where padded
+    auxiliary_loss: Tensor | None = None  # (tokens,) losses on attention, in training
+
+    @property
+    def losses(self) -> Tensor:
+        """Training loss of every token.  # (tokens,)"""
+        return -self.log_probs if self.auxiliary_loss is None else self.auxiliary_loss - self.log_probs
+
+
+class TargetTokens(NamedTuple):
+    """The tokens whose log-probabilities are computed, and what they depend on."""
+
+    words: Tensor  # (tokens,)
+    flat_indices: Tensor  # (tokens,) in the flat (steps * pairs)
+    label_smoothing: float
+    attention: Tensor | None = None  # (steps, pairs, longest source)
+    candidates: Candidates | None = None  # of the lexicon
 
 
 def create_encoder(settings: TranslatorConfig) -> Encoder:
@@ -121,3 +147,19 @@ def saved_lexicon(arrays: Arrays, source_size: int, target_size: int) -> Lexicon
     if entries and not 0 <= int(table.words.min()) <= int(table.words.max()) < target_size:
         raise ValueError("the lexicon has words outside the vocabulary")
     return table
+
+
+def check_source_format(settings: TranslatorConfig, source: Tokenizer) -> None:
+    """Require trees for encoders that read trees, and text for the others."""
+    if settings.reads_trees and source.format != TREE:
+        remedy = "give trees with --src-format tree, or choose another --encoder"
+        raise DataError(f"encoder {settings.encoder} reads bracketed trees, and the source is plain text; {remedy}")
+    if source.format == TREE and not settings.reads_trees:
+        raise DataError(
+            f"encoder {settings.encoder} reads plain text; for trees choose --encoder tree-lstm or recursive"
+        )
+
+
+def gather_tokens(part: Tensor, flat_indices: Tensor) -> Tensor:
+    """# (steps, pairs, ...) -> (tokens, ...)"""
+    return part.flatten(0, 1).index_select(0, flat_indices)

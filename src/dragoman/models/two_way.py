@@ -27,7 +27,8 @@ from dragoman.io.model_card import render_card
 from dragoman.io.storage import BACKWARD, CARD_FILE, CONFIG_FILE, FORWARD, TWO_WAY_KIND, to_yaml
 from dragoman.models.base import FORMAT_VERSION, Config
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
-from dragoman.models.translator import Translator, TranslatorOutput
+from dragoman.models.translator import Translator
+from dragoman.models.translator_parts import TranslatorOutput
 from dragoman.nn.attention import agreement
 
 

@@ -57,6 +57,7 @@ class BeamSearchKwargs(TypedDict, total=False):
 
     length: LengthHandling
     coverage: float
+    always_finish: bool
     lattice: Lattice | None
     on_step: Callable[[], None] | None
 
@@ -78,6 +79,7 @@ def beam_search(
     length: LengthHandling = NoLengthHandling(),
     max_words: MaxWords = None,
     coverage: float = 0.0,
+    always_finish: bool = False,
     lattice: Lattice | None = None,
     on_step: Callable[[], None] | None = None,
 ) -> list[list[Hypothesis]]:
@@ -90,6 +92,8 @@ def beam_search(
         max_words: the maximum length, see `length.word_limits`. Hypotheses that reach it are unfinished. They are
             returned only if there are no finished ones, with the score that they would have if they ended there.
         coverage: the strength of the coverage penalty.
+        always_finish: instead of unfinished hypotheses, return the best one among those that `</s>` would have finished
+            in any step, although it was not in the beam then.
         lattice: records all hypotheses.
         on_step: called before each step; it may raise an exception to stop the search.
 
@@ -107,7 +111,9 @@ def beam_search(
     limits = word_limits(max_words, batch)
     if coverage < 0 or (coverage and batch.source is None):
         raise DataError(f"coverage must be >= 0 and requires a source (got {coverage})")
-    search = _BeamSearch(scorer, beam_size, n_best, length, limits, source_lengths(batch), coverage, lattice, on_step)
+    search = _BeamSearch(
+        scorer, beam_size, n_best, length, limits, source_lengths(batch), coverage, always_finish, lattice, on_step
+    )
     backpointers, completed = _search(search, batch)
     return _trace_hypotheses(backpointers, [completed.best(row) for row in range(batch.num_rows)], batch.source)
 
@@ -152,6 +158,7 @@ class _BeamSearch(NamedTuple):
     limits: Tensor  # (sentences,) maximum number of words
     source_words: Tensor | None  # (sentences,)
     coverage: float  # strength of the coverage penalty
+    always_finish: bool
     lattice: Lattice | None
     on_step: Callable[[], None] | None
 
@@ -212,6 +219,9 @@ def _search(search: _BeamSearch, batch: Batch) -> tuple[Backpointers, _Completed
     backpointers: Backpointers = []
     completed = _CompletedHypotheses(batch.num_rows, search.n_best)
     free_slots = torch.full((batch.num_rows,), search.beam_size)  # slots of the beam without a finished hypothesis
+    endings: list[
+        tuple[Continuations, Tensor]
+    ] = []  # of each step: all active hypotheses with `</s>`, and their scores
     while len(active.sentence):
         if search.on_step is not None:
             search.on_step()
@@ -221,11 +231,12 @@ def _search(search: _BeamSearch, batch: Batch) -> tuple[Backpointers, _Completed
             if attention is None:
                 raise DataError("a coverage penalty needs attention, and this translator has none; leave it out")
             coverage = attention if active.coverage is None else active.coverage + attention
-        beam, pruned = _expand(active, free_slots, search)
+        beam, pruned, ended = _expand(active, free_slots, search)
         score = search.score(beam, words, coverage)
         if search.lattice is not None:
             search.lattice.record(beam, score, pruned, search.score(pruned, words, coverage))
         backpointers.append((beam, attention))
+        endings.append((ended, search.score(ended, words, coverage)))
         finished = beam.token == END
         free_slots -= torch.bincount(beam.sentence[finished], minlength=len(free_slots))
         completed.add(beam, score, finished, words, finished=True)
@@ -235,11 +246,32 @@ def _search(search: _BeamSearch, batch: Batch) -> tuple[Backpointers, _Completed
         continuing = ~(finished | at_limit)
         continuing &= search.can_improve(beam, continuing, words + 1, completed.nth_best_score)
         active = _advance(search.scorer, active._replace(coverage=coverage), beam, continuing)
+    if search.always_finish:
+        _add_endings(backpointers, completed, endings)
     return backpointers, completed
 
 
-def _expand(active: _ActiveHypotheses, free_slots: Tensor, search: _BeamSearch) -> tuple[Continuations, Continuations]:
-    """Return the continuations that fit in the beam, best first in each sentence, and the best of the pruned ones.
+def _add_endings(
+    backpointers: Backpointers, completed: _CompletedHypotheses, endings: list[tuple[Continuations, Tensor]]
+) -> None:
+    """Add the best ending of each sentence without a finished hypothesis; the empty sentence is none."""
+    for sentence in completed.unfinished_sentences():
+        scores = [score.masked_fill(ended.sentence != sentence, -torch.inf) for ended, score in endings]
+        step = max(range(1, len(scores)), key=lambda step: float(scores[step].max()), default=0)
+        number = scores[step].argmax()[None]
+        if scores[step][number] > -torch.inf:
+            (beam, attention), (ended, score) = backpointers[step], endings[step]
+            both = Continuations(*(torch.cat([kept, end[number]]) for kept, end in zip(beam, ended, strict=True)))
+            backpointers[step] = both, attention
+            is_ending = torch.arange(len(both.token)) == len(beam.token)
+            completed.add(both, score[number].expand(len(both.token)), is_ending, step, finished=True)
+
+
+def _expand(
+    active: _ActiveHypotheses, free_slots: Tensor, search: _BeamSearch
+) -> tuple[Continuations, Continuations, Continuations]:
+    """Return the continuations that fit in the beam, best first in each sentence, the best of the pruned ones, and the
+    continuation of each row by `</s>`.
 
     # free_slots: (sentences,)
     """
@@ -263,7 +295,10 @@ def _expand(active: _ActiveHypotheses, free_slots: Tensor, search: _BeamSearch) 
         row = first[groups] + flat // k
         return Continuations(sentences[groups], row, active.parent[row], tokens[row, flat % k], ranked[groups, ranks])
 
-    return continuations(rank < slots), continuations((rank >= slots) & (rank < slots + num_pruned))
+    end_log_prob = log_probs[:, END] if ids is None else log_probs.masked_fill(ids != END, -torch.inf).amax(dim=1)
+    rows, end_tokens = torch.arange(len(group)), torch.full((len(group),), END)
+    ended = Continuations(active.sentence, rows, active.parent, end_tokens, active.log_prob + end_log_prob.cpu())
+    return continuations(rank < slots), continuations((rank >= slots) & (rank < slots + num_pruned)), ended
 
 
 def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -322,6 +357,10 @@ class _CompletedHypotheses:
                 insort(self._scores[sentence], value)
                 if len(self._scores[sentence]) >= self.n_best:
                     self.nth_best_score[sentence] = self._scores[sentence][-self.n_best]
+
+    def unfinished_sentences(self) -> list[int]:
+        """Return the sentences without a finished hypothesis."""
+        return [sentence for sentence, scores in enumerate(self._scores) if not scores]
 
     def best(self, sentence: int) -> list[_Completed]:
         """Return the n best finished hypotheses or, if there are none, the n best unfinished ones."""

@@ -177,6 +177,20 @@ LENGTH_HANDLINGS: dict[str, type[LengthHandling]] = {
 }
 
 
+def length_handling_by_name(name: str, prior: LengthPrior) -> LengthHandling:
+    """Return a length handling by its name; `penalty:0.5` includes its value. The prior is that of the translator."""
+    kind, colon, number = name.partition(":")
+    if kind not in LENGTH_HANDLINGS or (colon and (kind != WordPenalty.name or not number)):
+        choices = f"{', '.join(LENGTH_HANDLINGS)}, and penalty:X with a number"
+        raise DataError(f"length handling {name!r}: choose from {choices}")
+    if kind == LengthPrior.name:
+        return prior
+    try:
+        return WordPenalty(float(number)) if number else LENGTH_HANDLINGS[kind]()
+    except ValueError:
+        raise DataError(f"length handling {name!r}: give a number, such as penalty:0.5") from None
+
+
 def source_lengths(batch: Batch) -> Tensor | None:
     """Return |F| of each row, or None without a source.  # (rows,)"""
     return None if batch.source is None else torch.as_tensor(batch.source.sizes - 1)

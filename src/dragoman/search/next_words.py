@@ -15,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from dragoman.core.scorer import Scorer, State
-from dragoman.data.detokenize import APOSTROPHES, UNSPACED
+from dragoman.data.detokenize import APOSTROPHES
+from dragoman.data.scanner import UNSPACED
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
 MAX_EXPANSIONS = 500  # beginnings of words that are continued

@@ -1,7 +1,7 @@
 """Blocking of runaway repetition: "the man and the man and the man and ...".
 
-A hypothesis may repeat a segment of tokens immediately as often as the source repeats one, and always once ("very
-very"). A further copy is impossible if the copies have `MIN_LETTERS` letters or more together, so that "eee" and "1000"
+A hypothesis may repeat a segment of tokens immediately as often as the source repeats one, and always twice ("room two
+two two"). A further copy is impossible if the copies have `MIN_LETTERS` letters or more together, so that "eee" and "1000"
 are still possible. Copies of digits and punctuation are limited by `MAX_MARKS`.
 """
 
@@ -20,7 +20,7 @@ from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.vocabulary import SPECIALS
 from dragoman.search.scorers import ConstrainedScorer
 
-MAX_COPIES = 2  # of a segment in a row, if the source does not repeat anything
+MAX_COPIES = 3  # of a segment in a row, if the source does not repeat anything
 MIN_LETTERS = 6  # in all copies: fewer are not a loop
 MAX_MARKS = 10  # copies of a segment without letters
 
@@ -46,7 +46,7 @@ class RepetitionBlockingScorer(ConstrainedScorer):
     >>> scorer = RepetitionBlockingScorer(endless, count_letters(endless.vocab.tokens, are_words=True))
     >>> [[[plain]], [[blocked]]] = [greedy_search(s, Batch.empty(1)) for s in (endless, scorer)]
     >>> endless.text(plain.ids), endless.text(blocked.ids)
-    ('go go go go go go go go go', 'go go')
+    ('go go go go go go go go go', 'go go go')
     """
 
     def __init__(self, scorer: Scorer, letters: Tensor):

@@ -242,6 +242,9 @@ class SentenceInfo(BaseModel):
 class TextInfo(BaseModel):
     text: str = Field(description="the whole text, from the best translation of each sentence")
     sentences: list[SentenceInfo]
+    warning: str | None = Field(
+        default=None, description="set if the text is not in the source language, or mostly unknown to the translator"
+    )
 
 
 class TranslationsResponse(BaseModel):

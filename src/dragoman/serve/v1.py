@@ -18,6 +18,7 @@ from dragoman.core.errors import shorten
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.io.storage import METRICS_FILE, REPORT_FILE
 from dragoman.models.language_model import LanguageModel
+from dragoman.models.line_translation import input_warning
 from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, join_sentences
 from dragoman.models.translation import BaseTranslator, Translation
 from dragoman.search.hypothesis import Lattice
@@ -137,7 +138,11 @@ def _describe_texts(model: BaseTranslator, texts: Sequence[Sequence[TranslatedSe
         )
 
     return [
-        schemas.TextInfo(text=join_sentences(text), sentences=[describe(sentence) for sentence in text])
+        schemas.TextInfo(
+            text=join_sentences(text),
+            sentences=[describe(sentence) for sentence in text],
+            warning=input_warning(model, text),
+        )
         for text in texts
     ]
 

@@ -60,6 +60,7 @@ export function translateView(root, service, saveInputs) {
     showModelLinks(part, chosen, useExample);
     if (model.value && part.text.value.trim()) return request.send(translateText, show, { delayed: typing });
     request.reset();
+    part.warning.hidden = true;
     if (!model.value) status.error(new Error(NO_TRANSLATOR));
   }
 
@@ -87,20 +88,22 @@ export function translateView(root, service, saveInputs) {
   async function translateText(signal) {
     const width = Math.min(Math.max(integerOf(beam), integerOf(n)), service.limits.beam);
     const options = { model: model.value, n: integerOf(n), beam: width };
-    const send = async (text, more) => (await post("translate", { ...options, ...more, texts: [text] }, signal)).texts[0].sentences;
-    const translated = await send(part.text.value);
+    const send = async (text, more) => (await post("translate", { ...options, ...more, texts: [text] }, signal)).texts[0];
+    const { sentences: translated, warning } = await send(part.text.value);
     await Promise.all([...new Map(prefixes)].map(async ([index, prefix]) => {
       if (!translated[index]) return;
-      const [sentence] = await send(translated[index].source, { prefix });
+      const { sentences: [sentence] } = await send(translated[index].source, { prefix });
       translated[index] = { ...sentence, gap: translated[index].gap, prefix };
     }));
-    return translated;
+    return { translated, warning };
   }
 
   // -- answers ---------------------------------------------------------------------------------------------------------
 
-  function show(translated) {
+  function show({ translated, warning }) {
     sentences = translated;
+    part.warning.hidden = !warning;
+    part.warning.textContent = warning ? `Note: ${warning}` : "";
     selected = Math.min(selected, sentences.length - 1);
     if (!sentences[selected].source) selected = Math.max(0, sentences.findIndex(({ source }) => source));
     part.whole.replaceChildren(...sentences.flatMap((sentence, index) => [sentenceElement(sentence, index), sentence.gap]));

@@ -1,0 +1,143 @@
+"""What a translator makes of text that its training text does not have: addresses, emoji, capitals, single words.
+
+    python benchmarks/robustness.py MODEL --test test.de test.en [--lines 500] [--words 10000] [--json FILE]
+
+Items: each line gets an item at a random place between its words; an item is copied if the translation has it as it is.
+Capitals: the score of the test text in other capitals, against the same references. Repetition: the score with and
+without the block, and how many translations of single words reach the length limit: words of the test text, and tokens
+of the source vocabulary; if there are too few, also two of them as one. "without" is `--verbatim` for items and
+capitals. A file of both sides, such as a TSV file, is given once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from time import perf_counter
+
+from dragoman.data.scanner import split_words
+from dragoman.data.segmenters import SPACE_MARK
+from dragoman.data.vocabulary import SPECIALS
+from dragoman.evaluation.task_scores import score_task
+from dragoman.evaluation.translation_metrics import MetricStatistics
+from dragoman.models.loading import load_translator
+from dragoman.models.translation import BaseTranslator, SearchKwargs
+from dragoman.report.tables import format_table
+from texts_and_results import processor, write_json
+
+ITEMS = {
+    "URL": ["https://example.org/a?b=C", "www.example.com", "http://x.de/~tom/index_1.html", "example.org"],
+    "e-mail": ["tom.smith@example.org", "info@x-y.de", "a_b+c@mail.example.co.uk"],
+    "placeholder": ["{0}", "{name}", "%s", "%(count)d", "${HOME}"],
+    "code": ["`git log -1`", "foo_bar()", "--verbose", "/etc/hosts", "notes.txt"],
+    "emoji": ["😀", "👩‍💻", "❤️", "🇩🇪"],
+    "unknown characters": ["Москва", "ŁÓDŹ☃", "٣٤", "ქართული"],
+    "number": ["1984", "4711", "365", "20517", "1.250", "17"],
+}
+
+
+def capitalize(line: str) -> str:
+    return " ".join(word[:1].upper() + word[1:] for word in line.split(" "))
+
+
+def translate(model: BaseTranslator, lines: Sequence[str], **options: bool) -> list[str]:
+    return [translation.text for translation in model.translate(lines, **SearchKwargs(**options))]  # type: ignore[typeddict-item]
+
+
+def copied_share(model: BaseTranslator, lines: Sequence[str], items: Sequence[str], random: Random) -> list[float]:
+    """Return the share of items in the translations, without copying and with it."""
+    texts, inserted = list[str](), list[str]()
+    for line in lines:
+        words, item = split_words(line), random.choice(items)
+        place = random.randint(0, len(words))
+        texts.append(" ".join([*words[:place], item, *words[place:]]))
+        inserted.append(item)
+    shares = []
+    for verbatim in (True, False):
+        translations = translate(model, texts, verbatim=verbatim)
+        shares.append(sum(item in text for item, text in zip(inserted, translations, strict=True)) / len(texts))
+    return shares
+
+
+def runaways(model: BaseTranslator, words: Sequence[str], *, allow_repetition: bool) -> int:
+    """Return how many translations of single words reach the length limit."""
+    translations = model.translate(words, allow_repetition=allow_repetition)
+    return sum(not translation.finished for translation in translations)
+
+
+def single_words(model: BaseTranslator, lines: Sequence[str], count: int, random: Random) -> list[str]:
+    """Return words of the source side: of the test text, and from the vocabulary, also pieces of words."""
+    known = [token.replace(SPACE_MARK, "") for token in model.source.vocab.tokens if token not in SPECIALS]
+    words = sorted({word for line in lines for word in split_words(line)} | {word for word in known if word.strip()})
+    compounds = [first + second for first, second in zip(words, random.sample(words, len(words)), strict=True)]
+    return random.sample(words, min(count, len(words))) + compounds[: max(0, count - len(words))]
+
+
+def read_pairs(files: Sequence[Path], lines: int | None) -> tuple[list[str], list[str]]:
+    texts = [path.read_text(encoding="utf-8").splitlines()[:lines] for path in files]
+    if len(files) == 1:
+        pairs = [line.split("\t") for line in texts[0]]
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return texts[0], texts[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument(
+        "--test", nargs="+", type=Path, required=True, help="test files: source and target, or one file"
+    )
+    parser.add_argument("--lines", type=int, help="only the first lines of the test text")
+    parser.add_argument("--item-lines", type=int, default=200, help="lines that items are put into, for each class")
+    parser.add_argument("--words", type=int, default=10_000, help="number of single words; 0: skip")
+    parser.add_argument("--seed", type=int, default=1, help="random seed")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    arguments = parser.parse_args()
+    start, random = perf_counter(), Random(arguments.seed)
+    model = load_translator(arguments.model)
+    lines, references = read_pairs(arguments.test, arguments.lines)
+
+    def score(texts: Sequence[str], **options: bool) -> MetricStatistics:
+        hypotheses = translate(model, texts, **options)
+        return score_task(hypotheses, references, lines, model.target, tokenised=model.target.tokenised).statistics[0]
+
+    def random_case(line: str) -> str:
+        return "".join(letter.upper() if random.random() < 0.5 else letter.lower() for letter in line)
+
+    item_lines = lines[: arguments.item_lines]
+    shares = {name: copied_share(model, item_lines, items, random) for name, items in ITEMS.items()}
+    rows = [[name, *(f"{100 * share:.1f}%" for share in pair)] for name, pair in shares.items()]
+    print(format_table(["items copied", "without", "with"], rows), flush=True)
+    cases: dict[str, Callable[[str], str]] = {
+        "plain": str,
+        "ALL CAPS": str.upper,
+        "lower case": str.lower,
+        "Title Case": capitalize,
+        "rAnDoM case": random_case,
+    }
+    scores, metric = dict[str, list[float]](), ""
+    for name, change in cases.items():
+        texts = [change(line) for line in lines]
+        pair = score(texts, verbatim=True), score(texts)
+        scores[name], metric = [result.score for result in pair], pair[0].metric.name
+    rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in scores.items()]
+    print(f"\n{format_table([f'{metric} of the test text', 'without', 'with'], rows)}", flush=True)
+    repetition = [score(lines, allow_repetition=True).score, scores["plain"][1]]
+    print(f"\n{metric} without the repetition block {repetition[0]:.2f}, with it {repetition[1]:.2f}", flush=True)
+    limit_reached = []
+    if arguments.words:
+        words = single_words(model, lines, arguments.words, random)
+        limit_reached = [runaways(model, words, allow_repetition=allowed) for allowed in (True, False)]
+        counts = f"{limit_reached[0]} without the block, {limit_reached[1]} with it"
+        print(f"{len(words):,} single words, translations that reach the length limit: {counts}")
+    print(f"\nseed {arguments.seed}; {perf_counter() - start:.0f} s; processor: {processor()}")
+    write_json(
+        arguments.json,
+        {"copied": shares, "scores": scores, "repetition": repetition, "limit_reached": limit_reached},
+    )
+
+
+if __name__ == "__main__":
+    main()

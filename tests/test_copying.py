@@ -1,0 +1,234 @@
+"""What is copied from the source, and how odd capitals are read."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from dragoman.data.copied_items import find_items, lower_except_items
+from dragoman.data.corpus import ParallelCorpus
+from dragoman.data.document_formats import DocumentFile
+from dragoman.data.html_documents import parse_html
+from dragoman.data.tokenizer import Tokenizer
+from dragoman.models.copying import CopiedItem, insert_items, prepare_lines, restore_numbers
+from dragoman.models.document_translation import translate_document
+from dragoman.models.text_pipeline import TextPipeline
+from dragoman.models.translator import Translator
+
+GERMAN = [
+    "Der Hund sieht Tom.",
+    "Die Katze sieht 20 Hunde.",
+    "Der Hund schläft auf der Straße.",
+    "Tom sieht die Katze.",
+]
+ENGLISH = ["The dog sees Tom.", "The cat sees 20 dogs.", "The dog sleeps on the street.", "Tom sees the cat."]
+ITEMS = [
+    "https://x.org/a?b=C",
+    "a.b@c.org",
+    "/etc/hosts",
+    "`a b`",
+    "{name}",
+    "%s",
+    "@tom",
+    "#Tag",
+    "😀",
+    "👩‍💻",
+    "Москва",
+]
+
+every_kind = pytest.mark.parametrize("kind", ["word", "char", "subword:60"])
+
+
+def untrained(kind: str, attention: str = "mlp") -> Translator:
+    source, target = Tokenizer.train(kind, GERMAN * 3), Tokenizer.train(kind, ENGLISH * 3)
+    pairs = ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH))
+    return Translator.create(pairs, source, target, embedding=4, hidden=6, attention=attention, embedding_reach=2.0)
+
+
+# -- items -------------------------------------------------------------------------------------------------------------
+
+
+@every_kind
+@pytest.mark.parametrize("attention", ["mlp", "none"])
+def test_every_item_arrives_once(kind: str, attention: str) -> None:
+    """Also in an untrained translator."""
+    model = untrained(kind, attention)
+    lines = [f"Der Hund {item} sieht Tom." for item in ITEMS] + [" ".join(ITEMS[:-1])]
+    *single, every = model.translate(lines)
+    for item, translation in zip(ITEMS, single, strict=True):
+        assert translation.text.count(item) == 1
+    assert every.text == " ".join(ITEMS[:-1]) and every.tokens == ()
+
+
+@every_kind
+def test_known_text_is_read_as_it_is(kind: str) -> None:
+    tokenizer = Tokenizer.train(kind, GERMAN * 3)
+    prepared = prepare_lines(GERMAN, tokenizer)
+    assert [list(line.tokens) for line in prepared] == tokenizer.segmenter.segment_all(GERMAN)
+    assert not any(line.items or line.is_copied for line in prepared)
+    model = untrained(kind)
+    assert model.translate(GERMAN[0]) == model.translate(GERMAN[0], verbatim=True)
+
+
+@every_kind
+def test_a_line_with_items_is_read_like_the_line_without_them(kind: str) -> None:
+    tokenizer = Tokenizer.train(kind, GERMAN * 3)
+    lines = ["{0} Der Hund sieht Tom", "Der Hund https://x.org/a sieht Tom", "Der Hund sieht Tom 😀"]
+    for line, position in zip(prepare_lines(lines, tokenizer), ("", "Der Hund", "Der Hund sieht Tom"), strict=True):
+        assert list(line.tokens) == tokenizer.segmenter.segment("Der Hund sieht Tom")
+        [item] = line.items
+        assert tokenizer.join(line.tokens[: item.position]).strip() == position
+
+
+def test_items_are_found_by_class() -> None:
+    text = "Das kostet 12,50 und/oder z.B. 50% der Leute; siehe x.org, ./a.txt, foo_b@c.de und foo_bar (https://x.org/a_(b))."
+    assert [text[start:end] for start, end in find_items(text)] == [
+        "x.org",
+        "./a.txt",
+        "foo_b@c.de",
+        "foo_bar",
+        "https://x.org/a_(b)",
+    ]
+    assert lower_except_items("SIEHE https://X.org/A JETZT") == "siehe https://X.org/A jetzt"
+
+
+def test_what_the_training_text_has_is_not_copied() -> None:
+    words = Tokenizer.train("word", ["a %s b"] * 2)
+    assert prepare_lines(["a %s b"], words)[0].tokens == ("a", "%s", "b")
+    letters = Tokenizer.train("char", ["get_name", "set_name"])
+    assert not prepare_lines(["get_a"], letters)[0].items
+
+
+def test_attention_divides_the_translation() -> None:
+    """The item stands between the first and the second word, which change places."""
+    tokenizer = Tokenizer.train("word", ["a b c"], min_count=1)
+    swapped = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    straight = np.eye(3)
+    item = CopiedItem("X", 1)
+    source = ("A", "B", "C")
+    assert insert_items(["a", "b", "c"], [item], source, straight, tokenizer) == "a X b c"
+    assert insert_items(["b", "c", "a"], [item], source, swapped, tokenizer) in ("X b c a", "b c a X")
+    assert insert_items(["a", "b", "c"], [item], source, None, tokenizer) == "a X b c"
+
+
+def test_items_have_spaces_as_in_the_source_and_punctuation_follows_them() -> None:
+    tokenizer = Tokenizer.train("subword:60", ENGLISH * 3)
+    tokens, source = tokenizer.segmenter.segment("The dog sees Tom."), ("▁Der", "▁Hund", "▁sieht", "▁Tom", ".")
+    assert insert_items(tokens, [CopiedItem("😀", 4)], source, None, tokenizer) == "The dog sees Tom 😀."
+    assert insert_items(tokens, [CopiedItem("😀", 5)], source, None, tokenizer) == "The dog sees Tom. 😀"
+    assert insert_items(tokens, [CopiedItem("{0}", 0)], source, None, tokenizer) == "{0} The dog sees Tom."
+    pair = [CopiedItem("{0}", 0), CopiedItem("%s", 0, is_attached=True)]
+    assert insert_items(tokens, pair, source, None, tokenizer) == "{0}%s The dog sees Tom."
+
+
+def test_words_of_the_same_script_may_be_unknown_words() -> None:
+    words = Tokenizer.train("word", GERMAN * 3)
+    [line] = prepare_lines(["Der Papagei Qüx sieht Москва"], words)
+    assert line.tokens == ("Der", "Papagei", "Qüx", "sieht") and [item.text for item in line.items] == ["Москва"]
+
+
+def test_unknown_letters_of_a_script_without_spaces_stay_in_their_words() -> None:
+    for kind in ("char", "subword:40"):
+        tokenizer = Tokenizer.train(kind, ["私は犬を見ました", "犬は水を飲みます"] * 3)
+        assert not prepare_lines(["獅は水を飲みます"], tokenizer)[0].items
+        assert [item.text for item in prepare_lines(["犬はXを飲みます"], tokenizer)[0].items] == ["X"]
+
+
+@every_kind
+def test_a_line_mostly_in_another_script_is_its_own_translation(kind: str) -> None:
+    """Its tokens are those of the text, so that warnings count the unknown ones."""
+    model = untrained(kind)
+    foreign = "Москва город Der"
+    [line] = model.segment(foreign)
+    assert line.is_copied and list(line.tokens) == model.source.segmenter.segment(foreign)
+    assert model.translate(foreign)[0].text == foreign
+    assert [item.text for item in model.segment("Der Hund sieht Москва")[0].items] == ["Москва"]
+    assert not model.segment(foreign, verbatim=True)[0].is_copied
+
+
+def test_items_keep_their_capitals() -> None:
+    """Georgian has capitals, but they are hardly used."""
+    tokenizer = Tokenizer.train("char", ["AACHEN"])
+    assert [item.text for item in prepare_lines(["Aachen Aachen ქართული"], tokenizer)[0].items] == ["ქართული"]
+
+
+def test_lines_without_letters_are_copied_unless_the_text_is_about_numbers() -> None:
+    prose, sums = Tokenizer.train("char", GERMAN), Tokenizer.train("char", ["12+3", "4+56"])
+    assert prepare_lines(["1984 !"], prose)[0].is_copied
+    assert not prepare_lines(["1+2"], sums)[0].is_copied
+
+
+def test_unknown_marks_are_replaced_by_known_ones() -> None:
+    tokenizer = Tokenizer.train("subword:60", [*GERMAN, '"Der Hund" - Tom\'s'] * 3)
+    [line] = prepare_lines(["“Der Hund” – Tom’s"], tokenizer)
+    assert tokenizer.join(line.tokens) == '"Der Hund" - Tom\'s' and not line.items
+
+
+def test_html_keeps_its_order() -> None:
+    html = (
+        '<p>Der Hund <a href="y">sieht</a> https://x.org/a?b und <b>Tom</b> 😀.</p>\n<h1>Die Katze {0} sieht Tom.</h1>'
+    )
+    pipeline = TextPipeline(untrained("subword:60"))
+    result = translate_document(DocumentFile("x", "html", parse_html(html)), pipeline.translate_texts)
+    assert re.findall(r"</?[ph]1?>", result) == re.findall(r"</?[ph]1?>", html)
+    first, second = result.split("\n")
+    for part in ('<a href="y">', "</a>", "<b>", "</b>", "https://x.org/a?b", "😀"):
+        assert first.count(part) == 1
+    assert second.count("{0}") == 1
+
+
+def test_only_wrong_long_numbers_are_exchanged() -> None:
+    for source, translation, expected in (
+        ("Tom hat 1984 Hunde", "Tom has 1943 dogs", "Tom has 1984 dogs"),
+        ("Tom hat 1.984 Hunde", "Tom has 1,984 dogs", "Tom has 1,984 dogs"),
+        ("um 14 Uhr", "at 2 p.m.", "at 2 p.m."),
+        ("um 14:30 Uhr", "at 2:30 p.m.", "at 2:30 p.m."),
+        ("1000 Hunde", "a thousand dogs", "a thousand dogs"),
+        ("am 12. März 2020", "2020-03-12", "2020-03-12"),
+        ("von 1914 bis 1918", "from 1939 to 1945", "from 1914 to 1918"),
+    ):
+        assert restore_numbers(source, translation) == expected
+
+
+# -- capitals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["word", "subword:60"])
+def test_odd_capitals_become_usual_ones(kind: str) -> None:
+    truecaser = Tokenizer.train(kind, [line.replace(".", " .") for line in GERMAN * 5]).truecaser
+    usual = "Der Hund sieht die Katze ."
+    for line in (usual, usual.upper(), usual.lower(), usual.title(), "DeR hUND sIEHT dIE kATZE ."):
+        assert truecaser.truecase([line]) == [usual]
+    assert truecaser.truecase(["TOM SIEHT STRASSE ."]) == ["Tom sieht Straße ."]
+
+
+def test_lower_case_of_capitals_is_that_of_the_training_text() -> None:
+    truecaser = Tokenizer.train("subword:60", [line.lower() for line in GERMAN * 5]).truecaser
+    assert truecaser.truecase(["AUF DER STRASSE", "Auf Der Straße"]) == ["auf der straße"] * 2
+
+
+@pytest.mark.parametrize("kind", ["word", "subword:60"])
+def test_sentences_without_a_capital_at_the_start_stay_so(kind: str) -> None:
+    text = ["der Hund sieht Tom .", "die Katze sieht Tom ."] * 5
+    truecaser = Tokenizer.train(kind, text).truecaser
+    assert truecaser.truecase([text[0].upper(), text[0]]) == [text[0]] * 2
+
+
+def test_capitals_follow_the_training_text() -> None:
+    """A text without capitals is read in lower case, one in capitals in upper case, and tags are left alone."""
+    for lines, line, expected in (
+        (["the dog sees"], "The DOG", "the dog"),
+        (["AACHEN"], "aachen", "AACHEN"),
+        (["gehen V IND PST PL SBJV"], "USA N NOM", "USA N NOM"),
+        (["北京"], "北京 USA", "北京 USA"),
+    ):
+        tokenizer = Tokenizer.train("char", lines)
+        assert tokenizer.truecaser.truecase([line]) == [expected]
+
+
+def test_a_line_in_capitals_is_translated_like_the_usual_one() -> None:
+    model = untrained("subword:60")
+    [usual, capitals] = model.translate([GERMAN[0], GERMAN[0].upper()])
+    assert (capitals.tokens, capitals.text) == (usual.tokens, usual.text)
