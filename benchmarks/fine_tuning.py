@@ -63,8 +63,9 @@ def bleu(model: dragoman.Translator, test: LinePairs) -> float:
 def tune(base: Path, new: Path, old: Path, output: Path, way: dict[str, Any], updates: int, seed: int) -> float:
     """Train a translator further in one way, unless that was done before. Return the minutes."""
     train, dev = read(new, ("train",)), read(new, DEV_NAMES)
-    model = dragoman.load(base).for_text(train.source, train.target)
-    if way.get("extend", True):
+    is_extended = way.get("extend", True)
+    model = dragoman.load(base).for_text(train.source, train.target, keep_tokenised=not is_extended)
+    if is_extended:
         model = model.extend_vocabulary(train.source, train.target)
     old_text = encode_pairs(read(old, ("train",)), model) if way.get("replay") else None
     config = for_fine_tuning(TRANSLATOR, ())

@@ -167,19 +167,26 @@ def test_a_translator_learns_new_words(good: Any, place: Path, models: Path, tmp
     assert "unknown to the model that is trained further; add them with --extend-vocabulary" in plain.err
 
 
-def test_a_translator_of_raw_text_is_trained_from_one_of_tokenised_text(
-    good: Any,  # noqa: F811
-    place: Path,  # noqa: F811
-    tmp_path: Path,
-) -> None:
-    """Its input is not tokenised any more."""
+def test_raw_text_for_a_translator_of_tokenised_text(good: Any, place: Path, tmp_path: Path) -> None:  # noqa: F811
+    """It is read as by dragoman translate; with new tokens, as it is. In both cases, the scores are those of raw text."""
     for name, lines in (("raw.de", GERMAN), ("raw.en", ENGLISH)):
         (tmp_path / name).write_text("".join(f"{line.capitalize().replace(' .', '.')}\n" for line in lines))
     texts = ("--src", tmp_path / "raw.de", "--tgt", tmp_path / "raw.en")
-    good("train", "translator", "--from", place / "one", "--extend-vocabulary", *texts, *SHORT, "-o", tmp_path / "new")
-    old, new = dragoman.load(place / "one"), dragoman.load(tmp_path / "new")
+    dev = ("--dev-src", tmp_path / "raw.de", "--dev-tgt", tmp_path / "raw.en")
+    command = ("train", "translator", "--from", place / "one", *texts, *dev, *SHORT)
+    old = dragoman.load(place / "one")
     assert (old.source.tokenised, old.target.tokenised) == (True, True)
+    result = good(*command, "-o", tmp_path / "new")
+    assert "before training: dev text: BLEU 100.00" in result.err and "unknown" not in result.err
+    assert f"{tmp_path / 'new'}: dev text: BLEU 100.00" in result.err
+    new = dragoman.load(tmp_path / "new")
+    assert (new.source.tokenised, new.target.tokenised) == (True, True)
+    assert new.translate_text("Der Hund bellt. Der Vogel singt.")[0].text == "The dog barks. The bird sings."
+    result = good(*command, "--extend-vocabulary", "-o", tmp_path / "extended")
+    assert "before training: dev text: BLEU 100.00" in result.err, "as the old translator was"
+    new = dragoman.load(tmp_path / "extended")
     assert (new.source.tokenised, new.target.tokenised) == (False, False)
+    assert {"Der", "schläft."} <= set(new.source.vocab.tokens)
 
 
 def test_languages_that_are_given_replace_the_recorded_ones(

@@ -58,7 +58,8 @@ class FromOptions(OptionGroup):
         """Add new tokens of the texts to a translator, if requested."""
         if not self.extend_vocabulary:
             return model
-        extended = model.extend_vocabulary(lines.source, lines.target, min_count=min_count)
+        written = model.for_text(lines.source, lines.target)  # new tokens may have capitals and punctuation
+        extended = written.extend_vocabulary(lines.source, lines.target, min_count=min_count)
         sizes = len(extended.source_vocab) - len(model.source_vocab), len(extended.vocab) - len(model.vocab)
         info("vocabularies extended by {:,} and {:,} tokens".format(*sizes))
         return extended

@@ -233,7 +233,13 @@ def _set_up(
         check_translator_data(lines, base.settings if base else model_config, given["model"])
     if base is not None:
         tokenizers.check_unused(start)
-        base = base.for_text(lines.source, lines.target, source_language=languages[0], target_language=languages[1])
+        base = base.for_text(
+            lines.source,
+            lines.target,
+            keep_tokenised=True,
+            source_language=languages[0],
+            target_language=languages[1],
+        )
         translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
         return set_up_fine_tuning(translator, lines, dev, training_config, given), base
     with status("preparing the texts and choosing settings"):
@@ -245,7 +251,7 @@ def _encode_texts(
     setup: TrainingSetup, texts: TextOptions, replay: ReplayPairOptions
 ) -> tuple[TrainingTexts, LinePairs | None]:
     """Encode the dev text and the old texts, and align the training texts. Return also the lines of the old dev text."""
-    from dragoman.models.translator_training import add_alignments, encode_pairs, looks_swapped
+    from dragoman.models.translator_training import add_alignments, as_training_text, encode_pairs, looks_swapped
 
     with status("reading"):
         old_lines, old_dev_lines = replay.read(setup.training, texts.pair_file, (texts.src_field, texts.tgt_field))
@@ -254,7 +260,7 @@ def _encode_texts(
             dev = encode_pairs(setup.dev, setup.translator)
             warn_if_mostly_unknown(dev.source, setup.dev.name)
             warn_if_mostly_unknown(dev.target, texts.dev_tgt or texts.dev_pairs or setup.dev.name)
-            if looks_swapped(setup.lines, setup.dev):
+            if looks_swapped(setup.lines, as_training_text(setup.dev, setup.translator)):
                 swapped = "are --dev-src and --dev-tgt swapped?"
                 warn(f"{setup.dev.name}: has the words of the target language; {swapped}")
         old_dev = None if old_dev_lines is None else encode_pairs(old_dev_lines, setup.translator)

@@ -166,17 +166,23 @@ class Translator(NeuralModel, BaseTranslator):
         source: Sequence[str],
         target: Sequence[str],
         *,
+        keep_tokenised: bool = False,
         source_language: str | None = None,
         target_language: str | None = None,
     ) -> Self:
         """Return a copy for texts that may be written differently: raw, or with separated punctuation.
 
-        Codes of languages that are given replace the recorded ones.
+        Args:
+            source, target: The texts.
+            keep_tokenised: A translator of tokenised text remains one, and reads plain text as tokenised text.
+            source_language, target_language: Codes that replace the recorded ones, if they are given.
         """
         source_tokenizer, target_tokenizer = (
             replace(
                 tokenizer,
-                tokenised=looks_tokenised(lines) if tokenizer.format == PLAIN_TEXT else tokenizer.tokenised,
+                tokenised=looks_tokenised(lines)
+                if tokenizer.format == PLAIN_TEXT and not (keep_tokenised and tokenizer.tokenised)
+                else tokenizer.tokenised,
                 language=language or tokenizer.language,
             )
             for tokenizer, lines, language in (

@@ -12,11 +12,14 @@ from dragoman.align.aligner import Aligner
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import word_links_to_tokens
 from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
+from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.held_out import default_size, hold_out
-from dragoman.data.tokenizer import LinePairs, Tokenizer
+from dragoman.data.tokenizer import TREE, LinePairs, Tokenizer
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
+from dragoman.evaluation.likelihood import TextLengths
 from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task
+from dragoman.evaluation.translator import are_tokenised
 from dragoman.io.model_card import CardScore, choose_examples, has_scores, write_examples
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting, with_size_preset
 from dragoman.models.planning import EncodedPairs, StoredRun, TranslatorPlanner
@@ -129,6 +132,7 @@ def set_up_fine_tuning(
     given: Mapping[str, Collection[str]],
 ) -> TrainingSetup:
     """Choose settings to train a translator further: the time, if it is given, is the only limit."""
+    lines = as_training_text(lines, translator)
     pairs = lines.encode(translator.source, translator.target)
     _, training = with_size_preset(len(pairs), translator.settings, training, given)
     if training.minutes is not None and "max_epochs" not in given["training"]:
@@ -230,14 +234,32 @@ def looks_swapped(lines: LinePairs, dev: LinePairs) -> bool:
     return 2 * sum(word in source for word in words) < sum(word in target for word in words)
 
 
-def task_scores(model: Translator, texts: Sequence[str], lines: LinePairs) -> TaskScores:
-    """Return the scores of translations of `lines.source`; `headline` has those that fit the model's kind of target."""
-    return score_task(texts, lines.target, lines.source, model.target, tokenised=model.target.tokenised)
+def task_scores(
+    model: Translator, texts: Sequence[str], lines: LinePairs, *, tokenised: bool | None = None
+) -> TaskScores:
+    """Return the scores of translations of `lines.source`; `headline` has those that fit the model's kind of target.
+
+    Whether BLEU uses words as they are, depends on model and references, or is given by `tokenised`.
+    """
+    if tokenised is None:
+        tokenised = are_tokenised(lines.target, model.target)
+    return score_task(texts, lines.target, lines.source, model.target, tokenised=tokenised)
+
+
+def as_training_text(lines: LinePairs, model: Translator | TwoWayTranslator) -> LinePairs:
+    """Return plain text as a translator of tokenised text reads and writes it; other text as it is."""
+    sides = ((model.source, lines.source), (model.target, lines.target))
+    if isinstance(model, TwoWayTranslator) or all(
+        looks_tokenised(text) or not side.tokenised or side.format == TREE for side, text in sides
+    ):
+        return lines
+    source, target = model.read_pairs(lines.source, lines.target)
+    return replace(lines, source=source, target=target)
 
 
 def encode_pairs(lines: LinePairs, model: Translator | TwoWayTranslator) -> ParallelCorpus:
     """Return a text as data of a translator, or of two of opposite directions."""
-    pairs = lines.encode(model.source, model.target)
+    pairs = as_training_text(lines, model).encode(model.source, model.target)
     return BidirectionalCorpus(pairs.source, pairs.target) if model.settings.symmetry else pairs
 
 
@@ -297,20 +319,22 @@ def score_on_dev(
     return results
 
 
-def score_text(model: Translator, lines: LinePairs, share: float = 1.0) -> DevResult:
-    """Translate a dev text, or a share of it."""
+def score_text(model: Translator, lines: LinePairs, share: float = 1.0, *, tokenised: bool | None = None) -> DevResult:
+    """Translate a dev text, or a share of it. For `tokenised`, see `task_scores`."""
     lines = lines.spread(max(1, round(share * len(lines.source))))
     texts = [translation.text for translation in model.translate_text(lines.source)]
-    scores = task_scores(model, texts, lines)
-    perplexity = model.likelihood(lines.source, lines.target).perplexity
+    scores = task_scores(model, texts, lines, tokenised=tokenised)
+    read, lengths = as_training_text(lines, model), TextLengths.from_lines(lines.target)
+    perplexity = replace(model.likelihood(read.source, read.target), lengths=lengths).perplexity
     stripped = [line.strip() for line in lines.source]
     inputs = map(stripped.index, choose_examples(lines.source))
     examples = [DevExample(stripped[i], texts[i], lines.target[i]) for i in inputs]
     result = DevResult(scores, perplexity, None, len(texts), examples)
     if result.is_usable:
         return result
-    shifted = [*lines.source[len(texts) // 3 :], *lines.source[: len(texts) // 3]]
-    return replace(result, shuffled_perplexity=model.likelihood(shifted, lines.target).perplexity)
+    shifted = [*read.source[len(texts) // 3 :], *read.source[: len(texts) // 3]]
+    shuffled = replace(model.likelihood(shifted, read.target), lengths=lengths).perplexity
+    return replace(result, shuffled_perplexity=shuffled)
 
 
 class DevReport(NamedTuple):
@@ -346,7 +370,9 @@ def report_on_dev(
             continue
         texts = {"dev": lines} if old_dev is None else {"dev": lines, "old dev": old_dev}
         if base is not None:
-            report += [f"before training: {name} text: {score_text(base, text, share)}" for name, text in texts.items()]
+            for name, text in texts.items():
+                before = score_text(base, text, share, tokenised=are_tokenised(text.target, model.target))
+                report.append(f"before training: {name} text: {before}")
         scores = score_on_dev(path, model, texts, share)
         for name, score in scores.items():
             part = f" ({score.sentences:,} of {len(texts[name].source):,} sentences)" if share < 1 else ""
