@@ -6,7 +6,6 @@ import io
 import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -496,50 +495,3 @@ def test_translating_imports_no_compilers(place: Path) -> None:
     assert "torch" in modules
     assert not {"numba", "sympy", "torch._dynamo", "sacrebleu", "matplotlib", "rich"} & modules
     assert not {"dragoman.align.aligner", "dragoman.combine.ensemble", "dragoman.ngram"} & modules
-
-
-# -- documents ---------------------------------------------------------------------------------------------------------
-
-PAGE = '<p class="x">der <b>hund</b> schläft .</p>\n<script>der()</script>\n'
-
-
-def test_documents_keep_their_format(good: Any, place: Path, tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text(PAGE)
-    printed = good("translate", place / "one", tmp_path / "page.html")
-    expected, tags = printed.out, re.compile("</?b>")
-    assert tags.findall(expected) == ["<b>", "</b>"]
-    assert tags.sub("", expected) == tags.sub("", PAGE).replace("der hund schläft .", "the dog sleeps.")
-    assert "page.html: segments translated: 1" in printed.err
-    assert good("translate", place / "one", "--text", tmp_path / "page.html").out == expected
-    (tmp_path / "page").write_text(PAGE)
-    assert good("translate", place / "one", tmp_path / "page", "--format", "html").out == expected
-    assert good("translate", place / "one", "--format", "html", stdin=PAGE).out == expected
-    written = good("translate", place / "one", tmp_path / "page.html", "-o", tmp_path / "out.html")
-    assert written.out == "" and (tmp_path / "out.html").read_text() == expected
-    as_text = good("translate", place / "one", tmp_path / "page.html", "--format", "text")
-    assert len(as_text.lines) == PAGE.count("\n")
-
-
-def test_several_documents_are_written_to_a_directory(good: Any, run: Any, place: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("# der *hund* rennt.\n")
-    (tmp_path / "b.po").write_text('msgid "der vogel singt."\nmsgstr ""\n\nmsgid "der"\nmsgstr "a"\n')
-    both = (tmp_path / "a.md", tmp_path / "b.po")
-    outcome = good("translate", place / "one", *both, "-o", tmp_path / "out")
-    heading = (tmp_path / "out" / "a.md").read_text()
-    assert heading.count("*") == 2 and heading.replace("*", "") == "# the dog runs.\n"
-    assert (tmp_path / "out" / "b.po").read_text().startswith('msgid "der vogel singt."\nmsgstr "the bird sings."\n')
-    assert "b.po: segments translated: 1; kept because they have a translation: 1" in outcome.err
-    (tmp_path / "bad.xlf").write_text("<xliff>")
-    for arguments in (both, (*both, "-o", tmp_path), (*both, tmp_path / "bad.xlf", "-o", tmp_path / "none")):
-        refused = run("translate", place / "one", *arguments)
-        assert refused.code == 2 and is_one_line(refused.err) and refused.out == ""
-    assert not (tmp_path / "none").exists()
-
-
-def test_a_text_file_can_be_named_and_is_written_whole(good: Any, run: Any, place: Path, tmp_path: Path) -> None:
-    text, out = place / "test.de", tmp_path / "out.txt"
-    good("translate", place / "one", text, "-o", out)
-    assert out.read_text().splitlines() == ENGLISH
-    (tmp_path / "bad.txt").write_bytes(b"der hund\n\xff\n")
-    assert run("translate", place / "one", tmp_path / "bad.txt", "-o", out).code == 2
-    assert out.read_text().splitlines() == ENGLISH  # as it was
