@@ -11,7 +11,7 @@ from dragoman.cli.messages import info, status
 from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
 from dragoman.core.errors import DataError
 from dragoman.models.configs import FeedForwardConfig, RecurrentConfig
-from dragoman.training.config import FEED_FORWARD, RECURRENT, TrainingConfig, for_fine_tuning
+from dragoman.training.config import FEED_FORWARD, RECURRENT, TrainingConfig, for_fine_tuning, with_given_limits
 
 if TYPE_CHECKING:
     from dragoman.models.configs import NetworkConfig
@@ -83,6 +83,7 @@ def _train(
 ) -> None:
     from dragoman.data.word_vectors import read_word_vectors
 
+    training_config = with_given_limits(training_config, given["training"])
     base = options.load_base(network, model_config, given)
     if base is not None:
         if word_vectors is not None:
@@ -121,7 +122,8 @@ def _choose_settings(
     if stored is not None:
         return stored.apply(model_config, training_config, given)
     minutes = training_config.minutes
-    if given["training"] & {"max_epochs", "max_updates"} or (minutes is None and data.dev is None):
+    is_limited = bool(given["training"] & {"max_epochs", "max_updates"})
+    if minutes is None and (is_limited or data.dev is None):
         return model_config, training_config
     settings = model_config, training_config, given, minutes, seconds_since_start
     with status("measuring the speed of training"):

@@ -126,15 +126,17 @@ class TokenizerOptions(OptionGroup):
     ) -> EncodedPairs:
         """Encode the texts by tokenizers that are trained on them, or those of another translator.
 
-        `units` are the kinds of source and target tokens if none are given.
+        `units` are the kinds of source and target tokens that were chosen before, for options that leave them open.
         """
         from dragoman.data.corpus import ParallelCorpus
         from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
         from dragoman.models.loading import load_translator
         from dragoman.models.planning import EncodedPairs
 
-        if units is not None and self.chooses_units:
-            return replace(self, units=units[0], tgt_units=self.tgt_units or units[1]).encode(lines, max_subwords)
+        if units is not None and self.vocab_from is None:
+            kinds = map(_chosen_before, (self.units, self.tgt_units or self.units), units)
+            source_units, target_units = kinds
+            return replace(self, units=source_units, tgt_units=target_units).encode(lines, max_subwords)
         if self.src_format not in (PLAIN_TEXT, TREE):
             raise DataError(f"--src-format {self.src_format}: choose {PLAIN_TEXT} or {TREE}")
         if self.vocab_from is not None:
@@ -153,6 +155,11 @@ class TokenizerOptions(OptionGroup):
         source, source_corpus = train(self.units, lines.source, format=self.src_format, name=lines.name)
         target, target_corpus = train(self.tgt_units or self.units, lines.target)
         return EncodedPairs(ParallelCorpus(source_corpus, target_corpus), source, target)
+
+
+def _chosen_before(units: str, chosen: str) -> str:
+    """Return the units that were chosen before, if an option such as `auto` or `subword` leaves them open."""
+    return chosen if units == "auto" or chosen.startswith(f"{units}:") else units
 
 
 @partial(with_option_groups, default_texts=dict.fromkeys(CHOSEN_BY_SIZE, "by the text and the time"))

@@ -11,6 +11,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,6 @@ from dragoman.core.settings import validate
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, CONFIG_FILE, VOCAB_FILE, write_text
 from dragoman.training.fit import TrainingCallback, fit
-from dragoman.training.loop import copy_parameters, load_parameters
 from dragoman.training.run_directory import read_progress
 
 if TYPE_CHECKING:
@@ -184,12 +184,10 @@ def train_model(
         settings: settings that differ from the preset.
     """
     if context.minutes is not None:
-        # Take one step on a few sentences and undo it, so that compilation does not use up the time for training.
-        initial_parameters = copy_parameters(model)
+        # Take one step with a copy on a few sentences, so that compilation does not use up the time for training.
         sample = data[0].select(np.arange(min(WARM_UP_SENTENCES, len(data[0]))))
         if sample.sizes.sum():
-            fit(model, sample, sample, preset, max_updates=1, warmup=0)
-            load_parameters(model, initial_parameters)
+            fit(deepcopy(model), sample, sample, preset, max_updates=1, warmup=0)
     minutes = context.minutes if context.minutes_left is None else context.minutes_left()
     config = validate(preset, {**settings, "seed": context.seed, "minutes": minutes}, "settings")
     with context.callbacks.training_progress() as callback:

@@ -13,11 +13,11 @@ import yaml
 from dragoman.core.settings import Settings, validate
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.tokenizer import LinePairs, Tokenizer
-from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE
+from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE, FORWARD, TWO_WAY_KIND
 from dragoman.models.configs import FeedForwardConfig, NetworkConfig, TranslatorConfig
 from dragoman.models.neural import EmbeddingLanguageModel
 from dragoman.models.translator import Translator
-from dragoman.training.config import TrainingConfig
+from dragoman.training.config import TrainingConfig, with_given_limits
 from dragoman.training.pace import TimeReserve
 from dragoman.training.planning import (
     DEFAULT_MINUTES,
@@ -28,7 +28,6 @@ from dragoman.training.planning import (
 )
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
-TIME_LIMITS = ("max_epochs", "max_updates", "minutes")
 MAX_HIDDEN = 15.0  # of translators, times the fourth root of the number of predictions in the training text
 MAX_LANGUAGE_MODEL_HIDDEN = 20.0  # of language models, likewise
 FEED_FORWARD_RATE = 0.5  # learning rate of feed-forward networks, relative to recurrent ones
@@ -110,8 +109,10 @@ class StoredRun(NamedTuple):
             return None
         try:
             stored = yaml.safe_load((path / CONFIG_FILE).read_text(encoding="utf-8"))
-            is_translator = "source" in stored
-            units = (stored["source"]["units"], stored["target"]["units"]) if is_translator else None
+            part = stored
+            if stored["kind"] == TWO_WAY_KIND:
+                part = yaml.safe_load((path / FORWARD / CONFIG_FILE).read_text(encoding="utf-8"))
+            units = (part["source"]["units"], part["target"]["units"]) if "source" in part else None
             has_dev = stored["data"]["dev"] is not None
             return cls(dict(stored["model"]), dict(stored["training"]), units, has_dev)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
@@ -121,11 +122,10 @@ class StoredRun(NamedTuple):
         self, model: SettingsT, training: TrainingConfig, given: Mapping[str, Collection[str]]
     ) -> tuple[SettingsT, TrainingConfig]:
         """Return the stored settings, except those that are given. A limit that is given replaces the stored ones."""
-        limits = dict.fromkeys(TIME_LIMITS) if set(TIME_LIMITS) & set(given["training"]) else {}
-        choices = not_given({**self.training, **limits}, given["training"])
+        training = validate(training, not_given(self.training, given["training"]), "training")
         return (
             validate(model, not_given(self.model, given["model"]), "model"),
-            validate(training, choices, "training"),
+            with_given_limits(training, given["training"]),
         )
 
 

@@ -25,7 +25,7 @@ from dragoman.models.configs import TranslatorConfig, inapplicable_setting, with
 from dragoman.models.planning import EncodedPairs, StoredRun, TranslatorPlanner
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
-from dragoman.training.config import TrainingConfig, for_fine_tuning
+from dragoman.training.config import TrainingConfig, for_fine_tuning, with_given_limits
 from dragoman.training.fit import FitResult
 
 # At least this BLEU, or percentage of words that are right, is called usable.
@@ -87,7 +87,8 @@ def set_up_training(
         stored: The settings of the run to resume, if there is one.
         elapsed: Returns the seconds of the time limit that are over.
     """
-    is_limited = bool(set(given["training"]) & {"max_epochs", "max_updates"})
+    training = with_given_limits(training, given["training"])
+    is_limited = training.minutes is None and bool(set(given["training"]) & {"max_epochs", "max_updates"})
     messages: list[str] = []
     if dev is None and (not is_limited if stored is None else stored.has_dev):
         lines, dev = _hold_out_dev(lines)
@@ -117,10 +118,12 @@ def set_up_training(
 
 
 def _hold_out_dev(lines: LinePairs) -> tuple[LinePairs, LinePairs | None]:
-    """Take some of the training pairs as dev text, unless there are very few."""
+    """Take some of the training pairs as dev text, unless there are very few, or all are alike."""
     if len(lines.source) < MIN_PAIRS_TO_HOLD_OUT:
         return lines, None
     train, dev = hold_out([lines.source, lines.target], min(MAX_HELD_OUT, default_size(len(lines.source))))
+    if not len(dev):
+        return lines, None  # nearly all pairs are alike
     return lines.select(train), replace(lines.select(dev), name="the held-out pairs")
 
 
@@ -135,9 +138,8 @@ def set_up_fine_tuning(
     lines = as_training_text(lines, translator)
     pairs = lines.encode(translator.source, translator.target)
     _, training = with_size_preset(len(pairs), translator.settings, training, given)
-    if training.minutes is not None and "max_epochs" not in given["training"]:
-        training = training.model_copy(update={"max_epochs": None})
-    return TrainingSetup(translator, pairs, lines, dev, for_fine_tuning(training, given["training"]))
+    training = with_given_limits(for_fine_tuning(training, given["training"]), given["training"])
+    return TrainingSetup(translator, pairs, lines, dev, training)
 
 
 def create_translator(
@@ -341,7 +343,7 @@ class DevReport(NamedTuple):
     """What trained translators do with the dev texts, in lines of text."""
 
     lines: list[str]
-    is_usable: bool
+    is_usable: bool  # as far as this is known
 
 
 def report_on_dev(
@@ -364,11 +366,12 @@ def report_on_dev(
     """
     report, is_usable = list[str](), True
     if result.already_finished and all(map(has_scores, translators)):
-        return DevReport(report, is_usable)
-    for (path, model), lines in zip(translators.items(), (setup.dev, setup.dev and setup.dev.reversed), strict=False):
-        if lines is None:
+        return DevReport(report, is_usable=False)
+    forward = {name: lines for name, lines in (("dev", setup.dev), ("old dev", old_dev)) if lines is not None}
+    backward = {name: lines.reversed for name, lines in forward.items()}
+    for (path, model), texts in zip(translators.items(), (forward, backward), strict=False):
+        if "dev" not in texts:
             continue
-        texts = {"dev": lines} if old_dev is None else {"dev": lines, "old dev": old_dev}
         if base is not None:
             for name, text in texts.items():
                 before = score_text(base, text, share, tokenised=are_tokenised(text.target, model.target))

@@ -83,6 +83,21 @@ class TrainingConfig(Settings):
     """Updates between checkpoints. Every evaluation writes a checkpoint as well."""
 
 
+LIMITS = ("max_epochs", "max_updates", "minutes")
+
+
+def with_given_limits(config: TrainingConfig, given: Collection[str]) -> TrainingConfig:
+    """Return the settings without the limits of a preset if another limit is given.
+
+    >>> config = with_given_limits(TrainingConfig(max_epochs=10, minutes=5), ["minutes"])
+    >>> config.max_epochs, config.minutes
+    (None, 5.0)
+    """
+    if not set(LIMITS) & set(given):
+        return config
+    return config.model_copy(update={name: None for name in LIMITS if name not in given})
+
+
 FINE_TUNING_FACTOR = 0.25  # of learning rate and warm-up, for a model that was trained before
 
 

@@ -129,6 +129,7 @@ def fit(
     >>> model.score("the cat sat") > before
     True
     """
+    start = perf_counter()
     config = validate(config or TrainingConfig, settings, "settings")
     texts = {"train": data, "dev": dev, "replay": replay, "replay_dev": replay_dev}
     for name, text in texts.items():
@@ -137,7 +138,7 @@ def fit(
     if earlier and config.unknown_rate is None:
         config = validate(config, {"unknown_rate": 0.0}, "settings")
     task = create_task(model, data, dev, config, objective, replay, replay_dev)
-    task = replace(task, elapsed_seconds=elapsed_seconds, reserve=reserve or TimeReserve())
+    task = replace(task, start=start, elapsed_seconds=elapsed_seconds, reserve=reserve or TimeReserve())
     with limit_threads(config.threads), on_device(model, config.device), frozen(model, config.freeze):
         if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
             fingerprints = {**_fingerprints(texts), "start": arrays_fingerprint(model.arrays())}

@@ -52,7 +52,8 @@ class TrainingTask:
     replay_dev: Examples | None = None  # an old dev text, evaluated but not used to select the best parameters
     train_sample: Examples | None = None  # of the training data, evaluated like the dev text
     pace_log: PaceLog = field(default_factory=PaceLog)
-    elapsed_seconds: float = 0.0  # of the time limit, used before training
+    start: float | None = None  # reading of the clock when training began; None: when the first update begins
+    elapsed_seconds: float = 0.0  # of the time limit, used before that
     reserve: TimeReserve = field(default_factory=TimeReserve)  # of the time limit, for the time after training
 
     @cached_property
@@ -115,7 +116,8 @@ def training_steps(state: TrainState, task: TrainingTask) -> Iterator[StepReport
 
 def _create_pace_keeper(state: TrainState, task: TrainingTask, batches: int) -> PaceKeeper:
     limit = None if task.config.minutes is None else 60 * task.config.minutes
-    elapsed = state.progress.seconds + task.elapsed_seconds
+    preparation = 0.0 if task.start is None else task.clock() - task.start
+    elapsed = state.progress.seconds + task.elapsed_seconds + preparation
     check_every = task.config.check_every or batches
     predictions = task.predictions / batches
     return PaceKeeper(task.clock, task.pace_log, limit, check_every, elapsed, task.reserve, predictions)

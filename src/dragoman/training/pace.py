@@ -151,7 +151,7 @@ class PaceKeeper:
             self._start_update = update - 1
         if self._limit is None or update < pace.next_update:
             return pace
-        stored = self._log.find(update)
+        stored = self._log.find(update, plateau=pace.plateau)
         if stored is None:
             stored = self._decide_now(update, pace, self._limit)
             self._log.append(stored)

@@ -84,6 +84,10 @@ class TrainingDirectory:
         if limits_changed:
             PaceLog(self.pace_file, last_update=state.progress.update)  # later decisions were for the other limits
             state.progress, state.average = state.progress.with_new_limits(config), {}
+            with self._saving():
+                write_checkpoint(
+                    self.checkpoint, state
+                )  # first: with the old limits, it is resumed with new ones again
             for name, contents in self.model.configs().items():
                 with self._saving():
                     write_text(self.path / name, to_yaml(contents))
