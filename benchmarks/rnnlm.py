@@ -86,7 +86,7 @@ def train_ours(size: Size, cell: str, text: Corpus, softmax: str = "full") -> It
     settings = {"cell": cell, "layers": size.layers, "embedding": size.hidden, "hidden": size.hidden}
     model = RecurrentModel.create(text, **settings, carries=True, softmax=softmax, dropout=0.0)
     config = TrainingConfig(batch_size=size.rows * size.steps, steps=size.steps, clip=1.0, max_epochs=1000)
-    task = TrainingTask(text, None, stream_objective(model), config, perf_counter, STREAM)
+    task = TrainingTask(text, int(text.sizes.sum()), None, stream_objective(model), config, perf_counter, STREAM)
     with on_device(model, "cpu"):
         yield from (report.predictions for report in training_steps(TrainState.create(model, config), task))
 
@@ -95,7 +95,13 @@ def train_on_sentences(batch_size: int, text: Corpus) -> Iterator[int]:
     model = RecurrentModel.create(text, cell="lstm", embedding=128, hidden=256, dropout=0.0)
     config = TrainingConfig(batch_size=batch_size, batch_by="sentences", pool=50, max_epochs=1000)
     task = TrainingTask(
-        text, None, stateless_objective(model, negative_log_likelihood), config, perf_counter, SENTENCES
+        text,
+        int(text.sizes.sum()),
+        None,
+        stateless_objective(model, negative_log_likelihood),
+        config,
+        perf_counter,
+        SENTENCES,
     )
     with on_device(model, "cpu"):
         yield from (report.predictions for report in training_steps(TrainState.create(model, config), task))

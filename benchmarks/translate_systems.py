@@ -109,7 +109,13 @@ class OurSystem:
 
     def training(self) -> Iterator[int]:
         task = TrainingTask(
-            self.pairs, None, stateless_objective(self.model, negative_log_likelihood), CONFIG, perf_counter, SENTENCES
+            self.pairs,
+            int(self.pairs.sizes.sum()),
+            None,
+            stateless_objective(self.model, negative_log_likelihood),
+            CONFIG,
+            perf_counter,
+            SENTENCES,
         )
         with on_device(self.model, "cpu"):
             yield from (report.predictions for report in training_steps(TrainState.create(self.model, CONFIG), task))

@@ -15,7 +15,7 @@ from dragoman import fit
 from dragoman.io.storage import CHECKPOINT_FILE, PACE_FILE
 from dragoman.training import fit as fit_module
 from dragoman.training.config import TrainingConfig
-from dragoman.training.fit import create_task
+from dragoman.training.fit import TrainingStarted, create_task
 from dragoman.training.loop import TrainState, training_steps
 from dragoman.training.optimizers import scheduled_learning_rate
 from dragoman.training.pace import Pace, PaceLog, TimeReserve
@@ -65,7 +65,7 @@ def train(machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch, **settings
 
 @pytest.mark.parametrize("speed", SPEEDS)
 def test_training_ends_in_time_and_completes_its_schedule(speed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = SimulatedMachine(SPEEDS[speed], evaluation_seconds=0.5)
+    machine = SimulatedMachine(SPEEDS[speed], evaluation_seconds=2.0)
     reports = train(machine, monkeypatch, schedule="linear", learning_rate=0.01)
     last = reports[-1].progress
     assert last.stop_reason == "1 minute"
@@ -99,10 +99,10 @@ def test_time_after_training_is_kept_if_the_machine_gets_slower(monkeypatch: pyt
     assert 60 - 20 - 2 <= machine.now - 1000 <= 60 - 20 + 0.5
 
 
-def run_with_log(path: Path, speed: Speed, minutes: float = 0.2) -> tuple[list[float], dict[str, np.ndarray]]:
+def run_with_log(path: Path, speed: Speed, **settings: Any) -> tuple[list[float], dict[str, np.ndarray]]:
     """Train a network with a time limit and a file of decisions. Return learning rates and parameters."""
     config = TrainingConfig(
-        batch_size=10, max_epochs=None, minutes=minutes, schedule="cooldown", patience=1000, **ONE_THREAD
+        **{"batch_size": 10, "max_epochs": None, "minutes": 0.2, "schedule": "cooldown", **ONE_THREAD, **settings}
     )
     machine, model = SimulatedMachine(speed), network(dropout=0.3)
     task = replace(create_task(model, CORPUS, DEV, config), clock=machine, pace_log=PaceLog(path))
@@ -113,15 +113,22 @@ def run_with_log(path: Path, speed: Speed, minutes: float = 0.2) -> tuple[list[f
     return rates, parameters(model)
 
 
-def test_the_same_decisions_give_the_same_bits_at_any_speed(tmp_path: Path) -> None:
+PLATEAU = {"patience": 1, "check_every": 3, "learning_rate": 0.3, "decay": 1.0, "cooldown": 0.8, "minutes": 0.1}
+
+
+@pytest.mark.parametrize(("settings", "has_plateau"), [({"patience": 1000}, False), (PLATEAU, True)])
+def test_the_same_decisions_give_the_same_bits_at_any_speed(
+    settings: dict[str, Any], has_plateau: bool, tmp_path: Path
+) -> None:
     path = tmp_path / PACE_FILE
-    rates, first = run_with_log(path, lambda update: 0.2)
+    rates, first = run_with_log(path, lambda update: 0.2, **settings)
     decisions = path.read_text()
-    again, second = run_with_log(path, lambda update: 7.0 + update)
+    assert ('"plateau": true' in decisions) == has_plateau
+    again, second = run_with_log(path, lambda update: 7.0 + update, **settings)
     assert rates == again
     assert_same(first, second)
     assert path.read_text() == decisions
-    other, _ = run_with_log(tmp_path / "new", lambda update: 0.5)
+    other, _ = run_with_log(tmp_path / "new", lambda update: 2.0, **settings)
     assert other != rates
 
 
@@ -175,6 +182,30 @@ def test_more_minutes_continue_a_finished_run(tmp_path: Path, monkeypatch: pytes
     assert second.progress.update > 1.7 * first.progress.update
     assert rates[first.progress.update] == pytest.approx(0.001 * 0.5, rel=0.1), "half of the time is over"
     assert fit(network(), CORPUS, output=tmp_path / "run", minutes=0.1, **settings).already_finished
+
+
+def test_time_before_the_first_update_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(SPEEDS["steady"])
+
+    def wait(event: Any) -> None:
+        machine.now += 30 if isinstance(event, TrainingStarted) else 0
+
+    monkeypatch.setattr(fit_module, "perf_counter", machine)
+    settings = {"batch_size": 5, "max_epochs": None, "minutes": 1.0, "patience": 1000}
+    fit(Bowl(3.0, -2.0), POINTS, objective=machine.objective, callback=wait, **settings)
+    assert 57 <= machine.now - 1000 <= 61
+
+
+def test_new_limits_hold_if_the_run_is_killed_before_its_next_checkpoint(tmp_path: Path) -> None:
+    def cut_power(event: Any) -> None:
+        raise PowerCut
+
+    settings: dict[str, Any] = {"batch_size": 10, **ONE_THREAD}
+    fit(network(), CORPUS, output=tmp_path / "run", max_epochs=1, **settings)
+    with pytest.raises(PowerCut):
+        fit(network(), CORPUS, output=tmp_path / "run", max_epochs=3, callback=cut_power, **settings)
+    last = fit(network(), CORPUS, output=tmp_path / "run", max_epochs=3, **settings)
+    assert not last.already_finished and last.stop_reason == "3 epochs"
 
 
 def test_a_plateau_starts_the_cooldown(monkeypatch: pytest.MonkeyPatch) -> None:

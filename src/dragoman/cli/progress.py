@@ -124,7 +124,8 @@ def fit_with_progress(
         )
     progress = result.progress
     best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""
-    end = f"{progress.update:,} updates ({result.stop_reason}){best}"
+    updates = f"{progress.update:,} update{'' if progress.update == 1 else 's'}"
+    end = f"{updates} ({result.stop_reason}){best}"
     if result.already_finished:
         remedy = f"run again with {_longer_limit(progress, training)} to continue, or with --force to start again"
         info(f"{output}: already finished, after {end}; {remedy}")
@@ -132,10 +133,11 @@ def fit_with_progress(
     info(f"finished after {end}")
     if progress.best_dev_loss is not None and not progress.best_update:
         warn("no update improved the dev loss, so the model is as it was; lower --learning-rate, or give more text")
-    if progress.best_dev_loss is not None and progress.best_update == progress.update:
-        info("the dev loss was still improving when training ended: more --minutes or --max-epochs would help")
+    is_last_best = progress.best_dev_loss is not None and progress.best_update == progress.update
+    if is_last_best and not progress.pace.plateau:
+        info(f"the dev loss was still improving when training ended: try {_longer_limit(progress, training)}")
     if training.average and not progress.averaged_steps:
-        warn("training ended before parameters were averaged; set --max-epochs, or raise --average")
+        warn("training ended before parameters were averaged; train longer, or raise --average")
     return result
 
 

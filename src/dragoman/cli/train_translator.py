@@ -248,7 +248,9 @@ def _set_up(
             target_language=languages[1],
         )
         translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
-        return set_up_fine_tuning(translator, lines, dev, training_config, given), base
+        with status("preparing the texts and choosing settings"):
+            tuning = training_config, given, stored, seconds_since_start
+            return set_up_fine_tuning(translator, lines, dev, *tuning), base
     with status("preparing the texts and choosing settings"):
         data = tokenizers.encode, lines, dev
         return set_up_training(*data, *settings, languages, stored, seconds_since_start), None

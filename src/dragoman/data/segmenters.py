@@ -300,19 +300,32 @@ def train_segmenter(spec: str, *texts: Iterable[str], max_subwords: int | None =
     least two per character: Chinese has thousands of characters.
     """
     lines = [list(text) for text in texts]
+    kind, size = parse_spec(choose_units(spec, *lines, max_subwords=max_subwords))
+    if size is None:
+        return WordSegmenter() if kind == "word" else CharSegmenter()
+    return _train_subwords(kind, size, [line for text in lines for line in text])
+
+
+def choose_units(
+    spec: str, *texts: Sequence[str], sentences: int | None = None, max_subwords: int | None = None
+) -> str:
+    """Return the units that `train_segmenter` uses: a kind, and a number for subwords.
+
+    `sentences` is the size of the whole text, if the texts are only samples of it.
+    """
     kind, size = parse_spec(spec)
-    all_lines = [line for text in lines for line in text]
+    lines = [line for text in texts for line in text]
     if kind == "auto":
-        kind = choose_segmenter(*lines)
-        if kind == "word" and max_subwords is not None and _count_types(all_lines) > max_subwords:
+        kind = choose_segmenter(*texts)
+        if kind == "word" and max_subwords is not None and _count_types(lines) > max_subwords:
             kind = "subword"
     if kind not in ALGORITHMS:
-        return WordSegmenter() if kind == "word" else CharSegmenter()
+        return kind
     if size is None:
-        types = None if looks_unsegmented(all_lines) else _count_types(all_lines)
-        recommended = min(recommended_size(len(all_lines), types), max_subwords or MAX_SIZE)
-        size = max(recommended, 2 * minimum_size(all_lines))
-    return _train_subwords(kind, size, all_lines)
+        types = None if looks_unsegmented(lines) or sentences is not None else _count_types(lines)
+        recommended = min(recommended_size(sentences or len(lines), types), max_subwords or MAX_SIZE)
+        size = max(recommended, 2 * minimum_size(lines))
+    return f"{kind}:{size}"
 
 
 def _count_types(lines: Iterable[str]) -> int:

@@ -8,7 +8,6 @@ does between the samples.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import tracemalloc
 import warnings
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.scanner import ScannedText, scan
-from dragoman.data.segmenters import choose_segmenter, minimum_size, recommended_size
+from dragoman.data.segmenters import choose_units
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.data.vocabulary import Vocab
 from dragoman.doctor.documents import Document, join_lines
@@ -79,7 +78,9 @@ def translator_costs(source: Document, target: Document) -> tuple[TranslatorCost
 
     def encode(max_subwords: int | None) -> EncodedPairs:
         (source, source_corpus), (target, target_corpus) = (
-            Tokenizer.train_and_encode(_units(text, len(lines.source), max_subwords), text)
+            Tokenizer.train_and_encode(
+                choose_units("auto", text, sentences=len(lines.source), max_subwords=max_subwords), text
+            )
             for text in (sample.source, sample.target)
         )
         return EncodedPairs(ParallelCorpus(source_corpus, target_corpus), source, target)
@@ -96,15 +97,6 @@ def translator_costs(source: Document, target: Document) -> tuple[TranslatorCost
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a small text; the training itself will warn
         return tuple(TranslatorCost(minutes, planner.plan(minutes).describe()) for minutes in PLANNED_MINUTES)
-
-
-def _units(sample: Sequence[str], sentences: int, max_subwords: int | None) -> str:
-    """Return the units that are chosen for a text of this many sentences, by a sample of it."""
-    kind = choose_segmenter(sample)
-    if kind != "subword":
-        return kind
-    size = min(recommended_size(sentences), max_subwords or sys.maxsize)
-    return f"{kind}:{max(size, 2 * minimum_size(sample))}"
 
 
 def training_costs(train: Sequence[Document]) -> tuple[TrainingCost, ...]:

@@ -114,6 +114,17 @@ def _writing_errors(path: Path) -> Iterator[None]:
         raise DragomanError(f"{path}: could not be written ({reason}); nothing was changed") from error
 
 
+@contextmanager
+def saving_run(path: Path) -> Iterator[None]:
+    """If a file of a training run cannot be written, say what to do."""
+    try:
+        yield
+    except (DragomanError, OSError) as error:
+        why = str(error) if isinstance(error, DragomanError) else f"{path}: {error.strerror}"
+        remedy = "the last checkpoint is intact: free some space and run the same command again"
+        raise DragomanError(f"{why}; {remedy}") from error
+
+
 def _without_parent_references(path: Path) -> Path:
     """Return the path without `..`, so that `missing/../here` is `here` although `missing` does not exist."""
     return path.parent.resolve() / path.name if ".." in path.parts else path

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 
@@ -33,13 +34,13 @@ MAX_LANGUAGE_MODEL_HIDDEN = 20.0  # of language models, likewise
 FEED_FORWARD_RATE = 0.5  # learning rate of feed-forward networks, relative to recurrent ones
 FEW_SUBWORDS = 4_000  # at most, unless there is time for more epochs than the following
 EPOCHS_WITH_MORE_SUBWORDS = 5.0
-# Up to this many epochs, dropout and embedding dropout: the more often a text is read, the more it is memorised.
-DROPOUT = ((1.5, 0.0, 0.0), (4.0, 0.1, 0.0), (8.0, 0.2, 0.1), (20.0, 0.3, 0.2), (math.inf, 0.4, 0.2))
+EPOCHS_WITHOUT_DROPOUT, DROPOUT_OF_DOUBLING, MAX_DROPOUT = 1.5, 0.1, 0.4  # see dropout_for
 SMOOTHED_EPOCHS = 3.0  # from this many on, labels are smoothed
 LABEL_SMOOTHING = 0.1
 SEARCH_COST = 2.5  # of translating the dev text by beam search, relative to training on its predictions once
 SEARCH_STARTUP = 2.0  # seconds
 SEARCH_SHARE = 0.05  # of the time, at most, for translating the dev text
+EVALUATION_SHARE = 0.1  # of the time, at most, for the last evaluation of a language model
 
 
 class NetworkSize(NamedTuple):
@@ -91,7 +92,7 @@ class TranslatorPlan:
         noun = {"char": "characters", "word": "words"}.get(kinds.pop(), "subwords") if len(kinds) == 1 else "tokens"
         sizes = f"embedding {self.model.embedding}, hidden {self.model.hidden}"
         vocabulary = f"{len(self.data.target.vocab):,} {noun}"
-        return _describe(f"{vocabulary}, {sizes}", self.parameters, self.epochs, self.minutes)
+        return f"{vocabulary}, {sizes}, {_describe(self.parameters, self.epochs, self.minutes)}"
 
 
 class StoredRun(NamedTuple):
@@ -100,7 +101,8 @@ class StoredRun(NamedTuple):
     model: Mapping[str, object]
     training: Mapping[str, object]
     units: tuple[str, str] | None  # of source and target of a translator
-    has_dev: bool  # whether there was a dev text
+    pairs: int  # or sentences, that it is trained on
+    dev_pairs: int  # in the dev text
 
     @classmethod
     def read(cls, path: Path) -> StoredRun | None:
@@ -113,8 +115,8 @@ class StoredRun(NamedTuple):
             if stored["kind"] == TWO_WAY_KIND:
                 part = yaml.safe_load((path / FORWARD / CONFIG_FILE).read_text(encoding="utf-8"))
             units = (part["source"]["units"], part["target"]["units"]) if "source" in part else None
-            has_dev = stored["data"]["dev"] is not None
-            return cls(dict(stored["model"]), dict(stored["training"]), units, has_dev)
+            pairs, dev_pairs = (_count_sentences(stored["data"][name]) for name in ("train", "dev"))
+            return cls(dict(stored["model"]), dict(stored["training"]), units, pairs, dev_pairs)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
             return None  # what is wrong is reported when training is resumed
 
@@ -127,6 +129,13 @@ class StoredRun(NamedTuple):
             validate(model, not_given(self.model, given["model"]), "model"),
             with_given_limits(training, given["training"]),
         )
+
+
+def _count_sentences(fingerprint: Mapping[str, Any] | None) -> int:
+    """Return the number of sentences or pairs of a text by its fingerprint."""
+    if fingerprint is None:
+        return 0
+    return int(fingerprint.get("source", fingerprint)["sentences"])
 
 
 @dataclass(frozen=True)
@@ -149,15 +158,16 @@ class TranslatorPlanner:
         """
         limit = 60 * (minutes or DEFAULT_MINUTES)
         data = self.encode(FEW_SUBWORDS)
-        sizes = self._sizes(data)
-        planner = self._planner(data, sizes, self.training, elapsed)
+        planner = self._planner(data, self.training, elapsed)
         chosen = planner.choose(limit)
-        epochs = chosen.predictions_within(planner.seconds_left(limit)) / (self.scale * int(data.pairs.sizes.sum()))
-        if epochs >= EPOCHS_WITH_MORE_SUBWORDS and _has_chosen_subwords(more := self.encode(None), data):
-            data = more
-            training = self.training.model_copy(update={"threads": planner.threads})
-            planner = replace(self, measured={})._planner(data, [chosen.size], training, elapsed)
-            chosen = planner.choose(limit)
+        if self._epochs(planner, chosen, data, limit) >= EPOCHS_WITH_MORE_SUBWORDS:
+            more = self.encode(None)
+            if _has_chosen_subwords(more, data):
+                training = self.training.model_copy(update={"threads": planner.threads})
+                other = replace(self, measured={})._planner(more, training, elapsed)
+                candidate = other.choose(limit)
+                if candidate.size >= min(chosen.size, other.sizes[-1]):
+                    data, planner, chosen = more, other, candidate
         dev_predictions = 0 if self.dev is None else int(data.target.encode(self.dev.target).sizes.sum())
         plan = planner.complete(chosen, minutes, reserve_for_search(dev_predictions), dev_predictions)
         smoothing = {"label_smoothing": LABEL_SMOOTHING if plan.epochs >= SMOOTHED_EPOCHS else 0.0}
@@ -170,12 +180,14 @@ class TranslatorPlanner:
             minutes=plan.minutes,
         )
 
+    def _epochs(
+        self, planner: TrainingPlanner[NetworkSize], size: Candidate[NetworkSize], data: EncodedPairs, limit: float
+    ) -> float:
+        """Return the epochs that there is time for."""
+        return size.predictions_within(planner.seconds_left(limit)) / (self.scale * int(data.pairs.sizes.sum()))
+
     def _planner(
-        self,
-        data: EncodedPairs,
-        sizes: Sequence[NetworkSize],
-        training: TrainingConfig,
-        elapsed: Callable[[], float],
+        self, data: EncodedPairs, training: TrainingConfig, elapsed: Callable[[], float]
     ) -> TrainingPlanner[NetworkSize]:
         def create(size: NetworkSize) -> Translator:
             """Return a translator for measuring its speed, without what takes long to prepare."""
@@ -191,7 +203,7 @@ class TranslatorPlanner:
             return encoder + decoder + embedding * (len(data.source.vocab) + len(data.target.vocab))
 
         return TrainingPlanner(
-            sizes,
+            self._sizes(data),
             create,
             estimate_parameters,
             data.pairs,
@@ -222,13 +234,18 @@ def reserve_for_search(predictions: int) -> TimeReserve:
 
 def reserve_for_evaluation(predictions: int) -> TimeReserve:
     """Return the time for computing the perplexity of this many predictions: no backward pass."""
-    return TimeReserve(predictions / 3)
+    return TimeReserve(predictions / 3, max_share=EVALUATION_SHARE)
 
 
 def dropout_for(epochs: float) -> dict[str, float]:
-    """Return the dropout rates for a number of epochs."""
-    dropout, embedding_dropout = next(rates for most, *rates in DROPOUT if epochs <= most)
-    return {"dropout": dropout, "embedding_dropout": embedding_dropout}
+    """Return the dropout rates for a number of epochs: the more often a text is read, the more it is memorised.
+
+    >>> [dropout_for(epochs)["dropout"] for epochs in (1, 3, 6, 12, 24, 100)]
+    [0.0, 0.1, 0.2, 0.3, 0.4, 0.4]
+    """
+    doublings = math.log2(max(EPOCHS_WITHOUT_DROPOUT, epochs) / EPOCHS_WITHOUT_DROPOUT)
+    dropout = min(MAX_DROPOUT, DROPOUT_OF_DOUBLING * doublings)
+    return {"dropout": round(dropout, 2), "embedding_dropout": round(dropout / 2, 2)}
 
 
 def _has_chosen_subwords(data: EncodedPairs, fewer: EncodedPairs) -> bool:
@@ -237,6 +254,55 @@ def _has_chosen_subwords(data: EncodedPairs, fewer: EncodedPairs) -> bool:
         tokenizer.segmenter.spec != small.segmenter.spec
         for tokenizer, small in ((data.source, fewer.source), (data.target, fewer.target))
     )
+
+
+@dataclass(frozen=True)
+class FineTuningPlan:
+    """How to train a translator further."""
+
+    training: TrainingConfig
+    parameters: int
+    epochs: float  # that are expected
+    minutes: float  # that training is expected to take
+
+    def describe(self) -> str:
+        """Return the plan in a few words, such as "2.1 million parameters, about 9 epochs in 10 minutes"."""
+        return _describe(self.parameters, self.epochs, self.minutes)
+
+
+def plan_fine_tuning(
+    translator: Translator,
+    pairs: ParallelCorpus,
+    dev: LinePairs | None,
+    training: TrainingConfig,
+    given: Collection[str],
+    elapsed: Callable[[], float],
+) -> FineTuningPlan:
+    """Return how to train a translator further, with its learning rate.
+
+    Args:
+        translator: The translator.
+        pairs: The training pairs.
+        dev: The dev text.
+        training: Settings of training; those that are not given are chosen.
+        given: Names of the settings of training that are given.
+        elapsed: Returns the seconds of the minutes that are over.
+    """
+    parameters = sum(parameter.numel() for parameter in translator.parameters())
+    planner = TrainingPlanner(
+        [None],
+        lambda size: deepcopy(translator),
+        lambda size: parameters,
+        pairs,
+        training,
+        {*given, "learning_rate", "warmup"},
+        elapsed,
+    )
+    chosen = planner.choose(60 * (training.minutes or DEFAULT_MINUTES))
+    dev_predictions = 0 if dev is None else int(translator.target.encode(dev.target).sizes.sum())
+    reserve = reserve_for_search(2 * dev_predictions)  # with the translator before and after training
+    plan = planner.complete(chosen, training.minutes, reserve, dev_predictions)
+    return FineTuningPlan(plan.training, parameters, plan.epochs, plan.minutes)
 
 
 @dataclass(frozen=True)
@@ -251,7 +317,7 @@ class LanguageModelPlan:
 
     def describe(self) -> str:
         """Return the plan in a few words, such as "hidden 200, 2.1 million parameters, about 9 epochs"."""
-        return _describe(f"hidden {self.model.model_dump()['hidden']}", self.parameters, self.epochs, self.minutes)
+        return f"hidden {self.model.model_dump()['hidden']}, {_describe(self.parameters, self.epochs, self.minutes)}"
 
 
 def plan_language_model(
@@ -304,7 +370,8 @@ def plan_language_model(
     return LanguageModelPlan(settings, plan.training, chosen.parameters, plan.epochs, plan.minutes)
 
 
-def _describe(sizes: str, parameters: int, epochs: float, minutes: float) -> str:
+def _describe(parameters: int, epochs: float, minutes: float) -> str:
     number = f"{epochs:.1f}" if epochs < 3 else f"{epochs:.0f}"
     time = f"{minutes:.0f} minutes" if minutes >= 2 else f"{60 * minutes:.0f} seconds"
-    return f"{sizes}, {parameters / 1e6:.1f} million parameters, about {number} epochs in {time}"
+    size = f"{parameters / 1e6:.1f} million" if parameters >= 1e5 else f"{parameters:,}"
+    return f"{size} parameters, about {number} epochs in {time}"

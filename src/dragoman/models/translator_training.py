@@ -22,11 +22,13 @@ from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task
 from dragoman.evaluation.translator import are_tokenised
 from dragoman.io.model_card import CardScore, choose_examples, has_scores, write_examples
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting, with_size_preset
-from dragoman.models.planning import EncodedPairs, StoredRun, TranslatorPlanner
+from dragoman.models.planning import EncodedPairs, StoredRun, TranslatorPlanner, plan_fine_tuning
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.training.config import TrainingConfig, for_fine_tuning, with_given_limits
+from dragoman.training.fine_tuning import frozen
 from dragoman.training.fit import FitResult
+from dragoman.training.planning import DEFAULT_MINUTES
 
 # At least this BLEU, or percentage of words that are right, is called usable.
 MIN_QUALITY = {TargetKind.SENTENCES: 10.0, TargetKind.WORDS: 20.0, TargetKind.PHONES: 20.0}
@@ -35,6 +37,7 @@ FEW_EPOCHS, FEW_PAIRS = 2.0, 5_000
 MANY_UNKNOWN = 0.03  # share of unknown tokens in a training text that is reported
 MIN_PAIRS_TO_HOLD_OUT = 200
 MAX_HELD_OUT = 1_000
+MAX_PAIRS_PER_MINUTE = 50_000  # more than a small network reads on a fast machine
 
 
 @dataclass(frozen=True)
@@ -88,26 +91,20 @@ def set_up_training(
         elapsed: Returns the seconds of the time limit that are over.
     """
     training = with_given_limits(training, given["training"])
-    is_limited = training.minutes is None and bool(set(given["training"]) & {"max_epochs", "max_updates"})
-    messages: list[str] = []
-    if dev is None and (not is_limited if stored is None else stored.has_dev):
-        lines, dev = _hold_out_dev(lines)
-        if dev is not None:
-            messages.append(
-                f"no dev text: {len(dev.source):,} pairs are held out; to use another text, give --dev-src and --dev-tgt"
-            )
+    is_limited = _has_other_limits(training, given)
+    lines, dev, messages = _prepare_lines(lines, dev, training, stored, may_hold_out=not is_limited)
     if stored is not None:
         data = encode(lines, units=stored.units)
         model, training = stored.apply(model, training, given)
     elif is_limited:
         data = encode(lines)
         model, training = with_size_preset(len(data.pairs), model, training, given)
+        training = with_given_limits(training, given["training"])
     else:
         plan = TranslatorPlanner(partial(encode, lines), dev, model, training, given).plan(training.minutes, elapsed)
         messages.append(f"plan: {plan.describe()}")
         if training.minutes is None:
-            limit = f"after at most {plan.training.minutes:g} minutes"
-            messages.append(f"training ends when the dev loss stops improving, {limit}")
+            messages.append(_describe_end(plan.training))
         data, model, training = plan.data, plan.model, plan.training
     source, target = (
         replace(tokenizer, language=language or tokenizer.language)
@@ -117,13 +114,59 @@ def set_up_training(
     return TrainingSetup(translator, pairs, lines, dev, training, messages)
 
 
+def _has_other_limits(training: TrainingConfig, given: Mapping[str, Collection[str]]) -> bool:
+    """Return whether epochs or updates are limited, and not the time, so that there is nothing to plan."""
+    return training.minutes is None and bool(set(given["training"]) & {"max_epochs", "max_updates"})
+
+
+def _describe_end(training: TrainingConfig) -> str:
+    """Return when training will end, if no limit is given."""
+    limit = f"after at most {training.minutes:g} minutes"
+    if training.max_epochs is None:
+        return f"training ends when the dev loss stops improving, {limit}"
+    return (
+        f"training ends after {training.max_epochs} epochs, or {limit}; with a dev text, when its loss stops improving"
+    )
+
+
+def _prepare_lines(
+    lines: LinePairs, dev: LinePairs | None, training: TrainingConfig, stored: StoredRun | None, *, may_hold_out: bool
+) -> tuple[LinePairs, LinePairs | None, list[str]]:
+    """Return the training and dev pairs, with messages.
+
+    Of very many pairs, only those that can be read in the time are used. Without a dev text, some pairs are held out.
+    """
+    messages = []
+    number = MAX_PAIRS_PER_MINUTE * (training.minutes or DEFAULT_MINUTES)
+    if stored is not None:
+        number = stored.pairs + (stored.dev_pairs if dev is None else 0)
+    if number < len(lines.source):
+        messages.append(f"{int(number):,} of {len(lines.source):,} pairs are used: there is no time to read more")
+        lines = lines.spread(int(number))
+    if dev is None and (may_hold_out if stored is None else stored.dev_pairs):
+        lines, dev = _hold_out_dev(lines)
+        if dev is not None:
+            remedy = "to use another text, give --dev-src and --dev-tgt"
+            messages.append(f"no dev text: {len(dev.source):,} pairs are held out; {remedy}")
+    return lines, dev, messages
+
+
 def _hold_out_dev(lines: LinePairs) -> tuple[LinePairs, LinePairs | None]:
-    """Take some of the training pairs as dev text, unless there are very few, or all are alike."""
+    """Take some of the training pairs as dev text, unless there are very few different ones.
+
+    Near-duplicates are kept together, or only exact duplicates if nearly all pairs are alike.
+    """
+    size = min(MAX_HELD_OUT, default_size(len(lines.source)))
     if len(lines.source) < MIN_PAIRS_TO_HOLD_OUT:
         return lines, None
-    train, dev = hold_out([lines.source, lines.target], min(MAX_HELD_OUT, default_size(len(lines.source))))
-    if not len(dev):
-        return lines, None  # nearly all pairs are alike
+    train, dev = (indices.tolist() for indices in hold_out([lines.source, lines.target], size))
+    if len(dev) < size // 2:
+        pairs = list(zip(lines.source, lines.target, strict=True))
+        distinct = sorted(set(pairs))
+        if len(distinct) < MIN_PAIRS_TO_HOLD_OUT:
+            return lines, None
+        chosen = {distinct[i * len(distinct) // size] for i in range(size)}
+        train, dev = ([i for i, pair in enumerate(pairs) if (pair in chosen) == is_dev] for is_dev in (False, True))
     return lines.select(train), replace(lines.select(dev), name="the held-out pairs")
 
 
@@ -133,13 +176,29 @@ def set_up_fine_tuning(
     dev: LinePairs | None,
     training: TrainingConfig,
     given: Mapping[str, Collection[str]],
+    stored: StoredRun | None = None,
+    elapsed: Callable[[], float] = lambda: 0.0,
 ) -> TrainingSetup:
-    """Choose settings to train a translator further: the time, if it is given, is the only limit."""
+    """Choose settings to train a translator further, as `set_up_training` does; its sizes are what they are."""
+    training = for_fine_tuning(with_given_limits(training, given["training"]), given["training"])
+    with frozen(translator, training.freeze):
+        pass  # raises an error for wrong names, before anything that takes time
     lines = as_training_text(lines, translator)
+    is_limited = _has_other_limits(training, given)
+    lines, dev, messages = _prepare_lines(lines, dev, training, stored, may_hold_out=not is_limited)
     pairs = lines.encode(translator.source, translator.target)
-    _, training = with_size_preset(len(pairs), translator.settings, training, given)
-    training = with_given_limits(for_fine_tuning(training, given["training"]), given["training"])
-    return TrainingSetup(translator, pairs, lines, dev, training)
+    if stored is not None:
+        training = stored.apply(translator.settings, training, given)[1]
+    elif is_limited:
+        training = with_size_preset(len(pairs), translator.settings, training, given)[1]
+        training = with_given_limits(training, given["training"])
+    else:
+        plan = plan_fine_tuning(translator, pairs, dev, training, given["training"], elapsed)
+        messages.append(f"plan: {plan.describe()}")
+        if training.minutes is None:
+            messages.append(_describe_end(plan.training))
+        training = plan.training
+    return TrainingSetup(translator, pairs, lines, dev, training, messages)
 
 
 def create_translator(
@@ -395,8 +454,8 @@ def explain_poor_result(result: DevResult, pairs: int, epochs: float) -> str:
     """Return why the translations are not usable, and what to do."""
     if epochs < FEW_EPOCHS:
         return (
-            f"there was time for {epochs:.1f} epochs only; run the same command with more --minutes, which continues "
-            "this training, or with fewer pairs"
+            f"training had only {epochs:.1f} epochs; give it more time, by the same command with a higher limit, which "
+            "continues it, or train on fewer pairs"
         )
     if not result.source_helps:
         return (

@@ -43,6 +43,8 @@ class TrainingConfig(Settings):
     """Stop after this many evaluations without improvement; with the schedule `cooldown`, start its cooldown."""
     check_every: int | None = Field(default=None, ge=1)
     """Updates between evaluations on the dev text. Default: one evaluation per epoch."""
+    dev_sample: int | None = Field(default=None, ge=1)
+    """Evaluate on a sample of the dev text with about this many words. Default: on all of it."""
     decay: float = Field(default=0.5, gt=0, le=1)
     """Multiply the learning rate by this after an evaluation without improvement; 1: no decay."""
     schedule: Literal["constant", "linear", "cosine", "cooldown", "inverse-sqrt"] = "constant"

@@ -80,6 +80,11 @@ def with_replay(data: Examples, old: Examples, order: DataOrder) -> tuple[Exampl
     )
 
 
+def replayed_examples(new: int, share: float) -> int:
+    """Return how many old examples an epoch has beside new ones."""
+    return max(1, round(new * share / (1 - share)))
+
+
 def replay_indices(
     new: int, old: int, share: float, seed: int, epoch: int, *, contiguous: bool = False
 ) -> NDArray[np.int64]:
@@ -97,7 +102,7 @@ def replay_indices(
     >>> replay_indices(3, 3, 0.7, seed=1, epoch=0, contiguous=True).tolist()
     [0, 1, 2, 5, 3, 4, 5, 3, 4, 5]
     """
-    number = max(1, round(new * share / (1 - share)))
+    number = replayed_examples(new, share)
     random = np.random.default_rng([seed, epoch, new])
     if contiguous:
         drawn = (int(random.integers(old)) + np.arange(number)) % old

@@ -25,7 +25,7 @@ from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
-from dragoman.training.fine_tuning import frozen, with_replay
+from dragoman.training.fine_tuning import frozen, replayed_examples, with_replay
 from dragoman.training.loop import (
     StepReport,
     TrainingTask,
@@ -237,9 +237,10 @@ def create_task(
     else:
         stateful = stateless_objective(model, objective)
     closed = isinstance(model, LikelihoodModel) and isinstance(model.unknown, ClosedVocabulary)
-    order, examples = STREAM if carries else SENTENCES, cast(Examples, data)
+    order, examples, predictions = STREAM if carries else SENTENCES, cast(Examples, data), int(data.sizes.sum())
     if replay is not None:
         examples, order = with_replay(data, replay, order)
+        predictions += round(replayed_examples(len(data), config.replay_share) * replay.sizes.mean())
     text = examples.target if isinstance(examples, ParallelCorpus) else examples
     if isinstance(text, Corpus):
         target = UnknownWordReplacement.of_singletons(text, config.unknown_rate, closed=closed)
@@ -248,9 +249,11 @@ def create_task(
             source = UnknownWordReplacement.of_singletons(examples.source, config.unknown_rate)
         stateful = with_unknown_words(stateful, target, source)
     sample = None
+    if dev is not None and config.dev_sample is not None:
+        dev = sample_examples(dev, config.dev_sample)
     if dev is not None and not carries and isinstance(model, LikelihoodModel):
         sample = sample_examples(data, int(dev.sizes.sum()) // 2)
-    return TrainingTask(examples, dev, stateful, config, perf_counter, order, replay_dev, sample)
+    return TrainingTask(examples, predictions, dev, stateful, config, perf_counter, order, replay_dev, sample)
 
 
 def sample_examples(data: ExamplesT, predictions: int) -> ExamplesT:

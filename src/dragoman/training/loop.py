@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +43,7 @@ class TrainingTask:
     """Data, objective and settings of a training run."""
 
     data: Examples
+    predictions: int  # in an epoch
     dev: Examples | None
     objective: StatefulObjective
     config: TrainingConfig
@@ -55,11 +55,6 @@ class TrainingTask:
     start: float | None = None  # reading of the clock when training began; None: when the first update begins
     elapsed_seconds: float = 0.0  # of the time limit, used before that
     reserve: TimeReserve = field(default_factory=TimeReserve)  # of the time limit, for the time after training
-
-    @cached_property
-    def predictions(self) -> int:
-        """Number of predictions in the training data."""
-        return int(self.data.sizes.sum())
 
     def batches(self, epoch: int) -> EpochBatches:
         return self.data_order.epoch_batches(self.data, self.config, epoch)
@@ -119,8 +114,10 @@ def _create_pace_keeper(state: TrainState, task: TrainingTask, batches: int) -> 
     preparation = 0.0 if task.start is None else task.clock() - task.start
     elapsed = state.progress.seconds + task.elapsed_seconds + preparation
     check_every = task.config.check_every or batches
-    predictions = task.predictions / batches
-    return PaceKeeper(task.clock, task.pace_log, limit, check_every, elapsed, task.reserve, predictions)
+    texts = (task.dev, task.replay_dev, task.train_sample)
+    evaluation = sum(int(text.sizes.sum()) for text in texts if text is not None) / 3  # without the backward pass
+    work = task.reserve, task.predictions / batches, evaluation
+    return PaceKeeper(task.clock, task.pace_log, limit, check_every, elapsed, *work)
 
 
 def _train_batch(
@@ -265,10 +262,11 @@ def _evaluate(state: TrainState, task: TrainingTask, batches: int, keeper: PaceK
 
 
 def _cool_down_on_plateau(state: TrainState, config: TrainingConfig, batches: int, keeper: PaceKeeper) -> None:
-    """With the schedule `cooldown`, start the cooldown instead of ending training."""
+    """With the schedule `cooldown`, start the cooldown from the best parameters instead of ending training."""
     progress = state.progress
     is_stable = progress.fraction_done(config, batches) < 1 - config.cooldown
     if config.schedule == "cooldown" and progress.stop_reason and is_stable:
+        load_parameters(state.model, state.best_parameters)
         pace = keeper.start_cooldown(progress.update, progress.pace, config.cooldown)
         state.progress = replace(progress, stop_reason="", evaluations_without_improvement=0, pace=pace)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dragoman.io.storage import write_text
+from dragoman.io.storage import saving_run, write_text
 
 DECISION_INTERVAL = 0.05  # of the updates that are left: the next decision is made after so many, or earlier
 RECENT_WEIGHT = 0.5  # of the time per update since the last decision, in the estimate
@@ -99,7 +99,7 @@ class PaceLog:
         """Store a decision, on disk before this returns."""
         self._decisions[pace.update, pace.plateau] = pace
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
+            with saving_run(self.path), self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(pace)) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -116,6 +116,7 @@ class PaceKeeper:
         elapsed: seconds of the limit that have been used.
         reserve: what to keep of the limit for the time after training.
         predictions: per update.
+        evaluation: an evaluation takes as long as training on this many predictions; used until one is measured.
     """
 
     def __init__(
@@ -127,9 +128,10 @@ class PaceKeeper:
         elapsed: float = 0.0,
         reserve: TimeReserve = TimeReserve(),
         predictions: float = 1.0,
+        evaluation: float = 0.0,
     ):
         self._clock, self._log, self._limit, self._check_every = clock, log, limit, check_every
-        self._reserve, self._predictions = reserve, predictions
+        self._reserve, self._predictions, self._evaluation = reserve, predictions, evaluation
         self._offset = elapsed - clock()
         self._start, self._start_update = elapsed, -1  # of the measurement of time per update
         self._evaluating = 0.0  # seconds of evaluations since then
@@ -165,8 +167,10 @@ class PaceKeeper:
         recent = max(1e-6, (seconds - self._start - self._evaluating) / max(1, update - self._start_update))
         known = pace.update_seconds
         update_seconds = RECENT_WEIGHT * recent + (1 - RECENT_WEIGHT) * known if known else recent
-        evaluation_seconds = self._evaluation_seconds or pace.evaluation_seconds
-        reserved = self._reserve.within(limit, update_seconds / self._predictions)
+        prediction_seconds = update_seconds / self._predictions
+        estimate = pace.evaluation_seconds or self._evaluation * prediction_seconds
+        evaluation_seconds = self._evaluation_seconds or estimate
+        reserved = self._reserve.within(limit, prediction_seconds)
         time_left = limit - reserved - seconds - evaluation_seconds  # the last evaluation
         left = math.floor(max(0.0, time_left) / (update_seconds + evaluation_seconds / self._check_every))
         end = update + left

@@ -26,16 +26,17 @@ from dragoman.training.protocols import Examples
 DEFAULT_MINUTES = 60.0  # at most, if no time is given
 NOMINAL_SPEED = 1e10  # predictions times parameters per second, of one core: where measuring starts
 PREDICTIONS_PER_PARAMETER = 0.4  # a model that is trained on less than this does better if it is smaller
-WARM_UP_UPDATES = 2  # not measured: memory is allocated and kernels are loaded
+WARM_UP_UPDATES = 2  # not measured: memory is allocated and kernels are compiled
 MIN_MEASURED_UPDATES = 3
 TRIAL_SHARE, MAX_TRIAL_SECONDS = 0.01, 4.0  # of the time, for measuring one candidate
 TARGET_UPDATES = 10_000  # batches are as large as this many updates allow
 BATCH_SIZES = (500, 1500)  # least and most predictions per batch
-LEARNING_RATES = ((8_000, 0.006), (20_000, 0.004), (math.inf, 0.002))  # up to this many updates
+MAX_LEARNING_RATE, FAST_UPDATES = 0.006, 8_000  # the rate of Adam up to this many updates
 AVERAGE = 0.1  # of the updates, at the end: their parameters are averaged
 WARM_UP_SHARE, MAX_WARM_UP = 0.05, 200  # of the updates
-EVALUATION_SHARE = 0.03  # of the time
-EVALUATIONS = (5, 25)  # least and most per training run
+EVALUATION_SHARE, MAX_EVALUATION_SHARE = 0.03, 0.1  # of the time; the latter if evaluations are few
+EVALUATIONS = (5, 25)  # least and most per training run, or one per epoch if there are more epochs
+PATIENCE, PATIENCE_EPOCHS = 5, 2.0  # evaluations, and at least so many epochs, without improvement are a plateau
 FULL_EPOCHS = 30.0  # until the dev loss stops improving, with 10,000 examples; fewer with more
 
 SizeT = TypeVar("SizeT")
@@ -47,6 +48,7 @@ class Speed:
 
     update_seconds: float
     predictions: float  # per update
+    batch_size: int
 
     @property
     def predictions_per_second(self) -> float:
@@ -58,18 +60,18 @@ def measure_speed(model: nn.Module, data: Examples, config: TrainingConfig, seco
     config = config.model_copy(update={"max_epochs": None, "max_updates": None, "minutes": None})
     times, predictions = list[float](), list[int]()
     with limit_threads(config.threads), on_device(model, config.device):
-        task = create_task(model, data, None, config)
+        task, state = create_task(model, data, None, config), TrainState.create(model, config)
         start = perf_counter()
-        for report in training_steps(TrainState.create(model, config), task):
-            now = perf_counter()
-            times.append(now - start)
-            predictions.append(report.predictions)
-            measured = times[WARM_UP_UPDATES:]
-            if (len(measured) >= MIN_MEASURED_UPDATES and sum(measured) >= seconds) or sum(times) >= 3 * seconds:
-                break
+        for number, report in enumerate(training_steps(state, task)):
+            end = perf_counter()
+            if number >= WARM_UP_UPDATES:
+                times.append(end - start)
+                predictions.append(report.predictions)
+                is_slow = sum(times) >= 3 * seconds
+                if is_slow or (len(times) >= MIN_MEASURED_UPDATES and sum(times) >= seconds):
+                    break
             start = perf_counter()
-    used = slice(min(WARM_UP_UPDATES, len(times) - 1), None)
-    return Speed(float(np.mean(times[used])), float(np.mean(predictions[used])))
+    return Speed(float(np.mean(times)), float(np.mean(predictions)), config.batch_size)
 
 
 @dataclass(frozen=True)
@@ -174,31 +176,37 @@ class TrainingPlanner(Generic[SizeT]):
         return speeds[self.threads]
 
     def _with_batches(self, predictions: float) -> TrainingConfig:
-        choices = {"batch_size": batch_size_for(predictions), "threads": self.threads, "max_epochs": None}
+        size = float(batch_size_for(predictions))
+        if self.training.batch_by == "sentences":
+            size = max(1, size / self.data.sizes.mean())
+        choices = {"batch_size": round(size), "threads": self.threads, "max_epochs": None}
         return self.training.model_copy(update=not_given(choices, self.given))
 
     def complete(
         self, chosen: Candidate[SizeT], minutes: float | None, reserve: TimeReserve, dev_predictions: int
     ) -> TrainingPlan:
-        """Return the settings with which a size is trained. Without minutes, the plan is to train as long as it helps."""
-        limit, rate = minutes or DEFAULT_MINUTES, chosen.speed.predictions_per_second
+        """Return the settings with which a size is trained.
+
+        Without minutes, the plan is to train until the dev loss stops improving; without a dev text, for some epochs.
+        """
+        limit, rate = 60 * (minutes or DEFAULT_MINUTES), chosen.speed.predictions_per_second
+        seconds = max(1.0, self.seconds_left(limit) - reserve.within(limit, 1 / rate))
         text = self.scale * int(self.data.sizes.sum())
-        reserved = reserve.within(60 * limit, 1 / rate)
-        epochs = chosen.predictions_within(max(1.0, self.seconds_left(60 * limit) - reserved)) / text
+        epochs, enough_epochs = seconds * rate / text, full_epochs(self.scale * len(self.data))
         if minutes is None:
-            epochs = min(epochs, full_epochs(self.scale * len(self.data)))
+            epochs = min(epochs, enough_epochs)
         training = self._with_batches(epochs * text)
-        updates = epochs * text / chosen.speed.predictions
+        updates = epochs * text / (training.batch_size * chosen.speed.predictions / chosen.speed.batch_size)
         choices: dict[str, object] = {
             "learning_rate": self.learning_rate_factor * learning_rate_for(updates),
             "warmup": warmup_for(updates),
             "schedule": "cooldown",
             "average": AVERAGE,
-            "minutes": limit,
+            "minutes": limit / 60,
+            **evaluations_for(updates, epochs, epochs * text / rate, dev_predictions, rate),
         }
-        if dev_predictions:
-            evaluation = 1.5 * dev_predictions / (3 * rate)  # and a sample of the training text; no backward pass
-            choices["check_every"] = check_every_for(updates, chosen.speed.update_seconds, evaluation)
+        if minutes is None and not dev_predictions:
+            choices["max_epochs"] = math.ceil(enough_epochs)
         training = training.model_copy(update=not_given(choices, self.given))
         return TrainingPlan(training, epochs, epochs * text / rate / 60)
 
@@ -223,19 +231,40 @@ def warmup_for(updates: float) -> int:
 
 
 def learning_rate_for(updates: float) -> float:
-    """Return the learning rate of Adam for this many updates: high rates learn fast, and low ones better in the end.
+    """Return the learning rate of Adam for this many updates: the more there are, the lower.
 
-    >>> [learning_rate_for(updates) for updates in (1_000, 10_000, 100_000)]
-    [0.006, 0.004, 0.002]
+    >>> [learning_rate_for(updates) for updates in (1_000, 8_000, 32_000)]
+    [0.006, 0.006, 0.003]
     """
-    return next(rate for most, rate in LEARNING_RATES if updates <= most)
+    return round(MAX_LEARNING_RATE * min(1.0, math.sqrt(FAST_UPDATES / max(1.0, updates))), 5)
 
 
-def check_every_for(updates: float, update_seconds: float, evaluation_seconds: float) -> int:
-    """Return the updates between evaluations, so that these take little of the time."""
+def evaluations_for(
+    updates: float, epochs: float, seconds: float, dev_predictions: int, predictions_per_second: float
+) -> dict[str, object]:
+    """Return the settings of evaluations, so that these take little of the time.
+
+    There are enough of them to see when the dev loss stops improving. Of a dev text that takes too long, a sample is
+    evaluated.
+
+    Args:
+        updates: Expected number of updates.
+        epochs: Expected number of epochs.
+        seconds: Expected time of training.
+        dev_predictions: Number of predictions in the dev text.
+        predictions_per_second: Speed of training.
+    """
     least, most = EVALUATIONS
-    affordable = EVALUATION_SHARE * updates * update_seconds / max(1e-6, evaluation_seconds)
-    return max(1, math.ceil(updates / min(most, max(least, affordable))))
+    # Also a sample of the training text is evaluated, half as large. There is no backward pass.
+    cost = 1.5 * dev_predictions / (3 * predictions_per_second)
+    number = max(float(least), min(max(most, epochs), EVALUATION_SHARE * seconds / max(1e-6, cost)))
+    check_every = max(1, math.ceil(updates / number))
+    patience = max(PATIENCE, math.ceil(PATIENCE_EPOCHS * updates / max(1e-6, epochs) / check_every))
+    settings: dict[str, object] = {"check_every": check_every, "patience": patience}
+    if number * cost > MAX_EVALUATION_SHARE * seconds:
+        share = MAX_EVALUATION_SHARE * seconds / (number * cost)
+        settings["dev_sample"] = max(1, int(share * dev_predictions))
+    return settings
 
 
 def full_epochs(examples: float) -> float:

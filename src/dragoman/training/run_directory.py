@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ import torch
 import yaml
 from torch import Tensor
 
-from dragoman.core.errors import DataError, DragomanError
+from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry
 from dragoman.core.settings import config_differences
 from dragoman.core.types import Arrays
@@ -34,6 +33,7 @@ from dragoman.io.storage import (
     atomic_file,
     map_arrays_with_metadata,
     remove_temporary_files,
+    saving_run,
     to_yaml,
     write_arrays,
     write_text,
@@ -84,12 +84,10 @@ class TrainingDirectory:
         if limits_changed:
             PaceLog(self.pace_file, last_update=state.progress.update)  # later decisions were for the other limits
             state.progress, state.average = state.progress.with_new_limits(config), {}
-            with self._saving():
-                write_checkpoint(
-                    self.checkpoint, state
-                )  # first: with the old limits, it is resumed with new ones again
+            with saving_run(self.path):
+                write_checkpoint(self.checkpoint, state)  # before the new limits, which would not be new afterwards
             for name, contents in self.model.configs().items():
-                with self._saving():
+                with saving_run(self.path):
                     write_text(self.path / name, to_yaml(contents))
         return bool(state.progress.stop_reason)
 
@@ -134,25 +132,16 @@ class TrainingDirectory:
         """
         progress = report.progress
         if report.train_loss is not None or report.rolled_back:
-            with self._saving(), (self.path / METRICS_FILE).open("a", encoding="utf-8") as file:
+            with saving_run(self.path), (self.path / METRICS_FILE).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(_metrics(report)) + "\n")
         if report.evaluated and progress.best_update == progress.update:
             best = {name: tensor.cpu().numpy() for name, tensor in state.best_parameters.items()}
             for name, arrays in self.model.arrays_by_file(best).items():
-                with self._saving(), atomic_file(self.path / name) as temporary:
+                with saving_run(self.path), atomic_file(self.path / name) as temporary:
                     write_arrays(temporary, arrays)
         if report.evaluated or checkpoint:
-            with self._saving():
+            with saving_run(self.path):
                 write_checkpoint(self.checkpoint, state)
-
-    @contextmanager
-    def _saving(self) -> Iterator[None]:
-        try:
-            yield
-        except (DragomanError, OSError) as error:
-            why = str(error) if isinstance(error, DragomanError) else f"{self.path}: {error.strerror}"
-            remedy = "the last checkpoint is intact: free some space and run the same command again"
-            raise DragomanError(f"{why}; {remedy}") from error
 
 
 Config = dict[str, dict[str, object]]
