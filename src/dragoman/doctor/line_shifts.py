@@ -66,7 +66,7 @@ class ShiftSearch:
             return [Segment(0, 0)]
         known, unknown_in_a_row = [Segment(0, 0)], 0
         for start in self._chunk_starts():
-            shift = self.best_shift(start, known[-1].shift)
+            shift = self.best_shift(start, [known[-1].shift])
             unknown_in_a_row = unknown_in_a_row + 1 if shift is None else 0
             if shift is not None:
                 known.append(Segment(start, shift))
@@ -89,33 +89,35 @@ class ShiftSearch:
         count = max(1, min(MAX_CHUNKS, len(self.source) // self.chunk_lines))
         return list(np.linspace(MAX_SHIFT, last_start, count).astype(int).tolist())
 
-    def best_shift(self, start: int, current: int) -> int | None:
+    def best_shift(self, start: int, expected: Sequence[int]) -> int | None:
         """Return the shift at which a chunk fits best; None if it fits no better than at random.
 
-        The current shift is the best one unless another fits at least twice as well: the lines of a text may be similar.
+        It is one of the expected shifts unless another fits at least twice as well: the lines of a text may be similar.
         """
         lines = self.source[start : start + self.chunk_lines]
         source = centered_similarities(self.weights[0].vectors(lines))
-        best, best_fit, current_fit, best_target = current, -np.inf, 0.0, source
-        for low, high in self._shift_ranges(current):
+        best, best_fit, best_target = expected[0], -np.inf, source
+        best_expected, expected_fit = expected[0], -np.inf
+        for low, high in self._shift_ranges(expected[0]):
             first, last = max(low, -start), min(high, len(self.target) - start - len(lines))
             if last < first:
                 continue
             window = self.target[start + first : start + last + len(lines)]
             target = centered_similarities(self.weights[1].vectors(window))
             fits = fit_at_shifts(source, target)
-            if first <= current <= last:
-                current_fit = float(fits[current - first])
+            for shift in expected:
+                if first <= shift <= last and fits[shift - first] > expected_fit:
+                    best_expected, expected_fit = shift, float(fits[shift - first])
             if fits.max() > best_fit:
                 best, best_fit, best_target = first + int(np.argmax(fits)), float(fits.max()), target
-        if best == current:
-            return current
+        if best == best_expected:
+            return best
         random_fits = self._random_fits(source, best_target)
         mean, deviation = float(np.mean(random_fits)), max(float(np.std(random_fits)), 1e-12)
         # The best fits at random follow an extreme value distribution (Gumbel).
         if np.pi / np.sqrt(6) * (best_fit - mean) / deviation + EULER < -np.log(FALSE_ALARM_RATE):
             return None
-        return current if best_fit - mean < 2 * (current_fit - mean) else best
+        return best_expected if best_fit - mean < 2 * (expected_fit - mean) else best
 
     def _shift_ranges(self, current: int) -> list[tuple[int, int]]:
         """Ranges of shifts to try: around the current one, and around the one at the end of the files."""
@@ -138,7 +140,7 @@ class ShiftSearch:
         if second.first - first.first <= self.chunk_lines // 2:
             return [(first, second)]
         middle = (first.first + second.first) // 2
-        shift = self.best_shift(middle, first.shift)
+        shift = self.best_shift(middle, [first.shift, second.shift])
         if shift is None or shift == second.shift:
             return self._narrow(first, Segment(middle, second.shift))
         if shift == first.shift:

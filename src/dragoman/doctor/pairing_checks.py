@@ -130,24 +130,25 @@ def _is_paired(pairing: Pairing, known: Pairing | None, generator: np.random.Gen
 
 
 def _is_dev_paired(dev: Pair, train: Pair, generator: np.random.Generator) -> bool | None:
-    """Whether lines fit, together with training pairs, better than at random.
+    """Whether lines fit, together with training pairs, better than at random, and half as well as training pairs.
 
-    None if training pairs in the place of these would not fit much better either.
+    None if as many training pairs would not fit much better than at random either.
     """
     if len(dev[0]) < MIN_DEV_PAIRS:
         return None
     known = _sample(train, KNOWN_PAIRS, generator)
     tested = _sample(dev, SAMPLE_SIZES[0], generator)
 
-    def score(first: list[list[str]], last: list[list[str]]) -> float:
+    def pairing_score_with(first: list[list[str]], last: list[list[str]]) -> float:
         source, target = ([*lines, *new] for lines, new in zip(first, last, strict=True))
         return pairing_score(source, target, generator, len(first[0])) or 0.0
 
-    if score(known, tested) >= MIN_PAIRING_SCORE:
+    score = pairing_score_with(known, tested)
+    if score >= MIN_PAIRING_SCORE:
         return True
     size = min(len(tested[0]), len(known[0]) // 2)
-    reference = score([lines[size:] for lines in known], [lines[:size] for lines in known])
-    return None if reference < 2 * MIN_PAIRING_SCORE else False
+    reference = pairing_score_with([lines[size:] for lines in known], [lines[:size] for lines in known])
+    return False if reference > max(MIN_PAIRING_SCORE, 2 * score) else None
 
 
 def _is_vocabulary(pair: Pair) -> bool:
