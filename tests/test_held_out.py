@@ -175,6 +175,8 @@ def test_split_rows_of_tables(good: Any, corpus: Path) -> None:
     train, dev = ((corpus / f"x.{part}.tsv").read_text().splitlines() for part in ("train", "dev"))
     assert train[0] == dev[0] == "id\tde\ten" and (len(train), len(dev)) == (292, 10)
     assert {row.count("\t") for row in train} == {2} and not (corpus / "x.test.tsv").exists()
+    good("split", "--text", corpus / "all.tsv", "--dev", 9, "--test", 0, "-o", corpus / "same", "--prefix", "x.")
+    assert (corpus / "same" / "x.dev.tsv").read_text().splitlines() == dev, "columns by the header"
     (corpus / "all.txt.gz").write_bytes(gzip.compress((corpus / "all.de").read_bytes()))
     good("split", "--text", corpus / "all.txt.gz", "-o", corpus)
     assert gzip.decompress((corpus / "dev.txt.gz").read_bytes()).count(b"\n") == 30

@@ -12,6 +12,7 @@ from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.held_out import HeldOut
+    from dragoman.io.corpus_split import SplitInput
 
 PARTS = ("dev", "test")
 
@@ -69,6 +70,11 @@ def split(
         divided = divide(data.sides, sizes, seed, similarity)
         _check_sizes(divided, sizes)
         paths = write_parts(data, divided, PARTS, output, prefix, replace=force)
+    _report(data, divided, paths)
+
+
+def _report(data: SplitInput, divided: HeldOut, paths: dict[str, list[Path]]) -> None:
+    """Print the size of each part and what was kept together, and suggest the next command."""
     unit = "pairs" if len(data.sides) > 1 else "lines"
     counts = dict(zip(("train", *PARTS), (divided.train, *divided.parts), strict=True))
     for part, names in paths.items():

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.core.errors import DataError
-from dragoman.data.formats import display_name, has_fields, read_lines, read_parallel_lines, read_utf8
+from dragoman.data.formats import display_name, read_lines, read_parallel_lines, read_utf8
 from dragoman.data.held_out import HeldOut
+from dragoman.data.pair_files import pair_format, tsv_fields
 from dragoman.io.storage import atomic_file
 
 
@@ -28,10 +29,10 @@ def read_split_input(files: Sequence[str], fields: Sequence[str | None]) -> Spli
 
     Args:
         files: one file or two parallel ones. The same file twice is one file with both sides.
-        fields: the column or key of each side. Without them, a TSV file has both sides in its first two columns.
+        fields: the column or key of each side. Without them, a TSV file has both sides (see `tsv_fields`).
     """
-    if len(files) == 1 and has_fields(files[0]) and not any(fields):
-        fields = ["1", "2"] if _has_two_columns(files[0]) else [None]
+    if len(files) == 1 and not any(fields) and _has_two_columns(files[0]):
+        fields = tsv_fields(files[0])
     if len(files) == 1 and len(fields) > 1 and all(fields):
         files = [files[0], files[0]]
     source = read_lines(files[0], fields[0])
@@ -45,8 +46,8 @@ def read_split_input(files: Sequence[str], fields: Sequence[str | None]) -> Spli
 
 
 def _has_two_columns(file: str) -> bool:
-    name = file.removesuffix(".gz").lower()
-    return name.endswith(".tsv") and "\t" in read_utf8(file).decode().partition("\n")[0]
+    """Whether a file is TSV with both sides."""
+    return file != "-" and pair_format(file) == "tsv" and b"\t" in read_utf8(file).partition(b"\n")[0]
 
 
 def _read_rows(file: str, count: int) -> tuple[str | None, list[str]]:
