@@ -55,10 +55,10 @@ def main() -> None:
                 judged = [looks_foreign(line, profiles[0], profiles[1]) for line in lines]
                 answers = [answer for answer in judged if answer is not None]
                 share = sum(answers) / len(answers)
-                own = " (source language)" if language == source else ""
+                remark = " (source language)" if language == source else ""
                 reported = "yes" if share > MAX_FOREIGN_SHARE else "no"
                 counts = f"{len(lines):,} | {len(answers):,} | {100 * share:.2f}% | {reported}"
-                print(f"| {name} | {text} {language}{own} | {counts} |", flush=True)
+                print(f"| {name} | {text} {language}{remark} | {counts} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,20 @@ def test_pairs(run, texts):
     assert "--minutes  translator that is trained in this time" in outcome.out and "n-gram" not in outcome.out
 
 
+def test_exchanged_files_are_suggested_in_the_right_order(run, texts):
+    for side, lines in zip("ts", pairs(), strict=True):
+        write(texts / f"dev.{side}", lines[500:600])
+    outcome = run(
+        "doctor", "--src", "train.s", "--tgt", "train.t", "--dev-src", "dev.s", "--dev-tgt", "dev.t", "--no-cost"
+    )
+    command = "next: dragoman doctor --src train.s --tgt train.t --dev-src dev.t --dev-tgt dev.s"
+    assert outcome.code == 1 and "[swapped-dev]" in outcome.out and outcome.err.splitlines()[-1] == command
+    write(texts / "a", ["das ist nicht der hund , und ich bin es auch"] * 30)
+    write(texts / "b", ["this is not the dog , and i am in it"] * 30)
+    outcome = run("doctor", "--src", "a", "--tgt", "b", "--src-lang", "en", "--tgt-lang", "de", "--no-cost")
+    assert outcome.err == "next: dragoman doctor --src b --tgt a --src-lang en --tgt-lang de\n"
+
+
 def test_pairs_in_one_file(good, texts):
     """The columns with text are chosen by the header, and named."""
     rows = (f"{number}\t{source}\t{target}" for number, (source, target) in enumerate(zip(*pairs(), strict=True)))

@@ -1,4 +1,4 @@
-"""Checks of lines and pairs: each problem is found where it was introduced, and sound text has no findings."""
+"""Checks of lines and pairs: each problem is reported at its line, and sound text has no findings."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_cleaned_pairs_stay_parallel(tmp_path_factory, lines):
 
 @pytest.fixture(scope="module")
 def faulty_pairs(tmp_path_factory):
-    """Pairs with one problem of each kind that is found statistically."""
+    """Pairs with one problem of each kind that is detected statistically."""
     directory = tmp_path_factory.mktemp("spoiled")
     source, target = map(list, pairs())
     target[400:420] = target[401:421]

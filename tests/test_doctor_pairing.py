@@ -1,4 +1,4 @@
-"""Texts as a whole: each error is found at its place, and sound texts have none."""
+"""Texts as a whole: each error is reported at its place, and sound texts have none."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_sound_pairs_have_no_errors(size: int) -> None:
 
 @pytest.mark.parametrize("size", [300, 1200])
 def test_shuffled_sides(size: int) -> None:
-    found = errors(make_documents((SOURCE[:size], shuffled(TARGET[:size]))))
-    assert [finding.kind for finding in found] == ["unpaired"] and "at random" in found[0].message
+    reported = errors(make_documents((SOURCE[:size], shuffled(TARGET[:size]))))
+    assert [finding.kind for finding in reported] == ["unpaired"] and "at random" in reported[0].message
 
 
 def test_the_sentences_of_the_lab() -> None:
@@ -112,16 +112,16 @@ def test_repeated_lines_are_not_shifted() -> None:
 
 
 def test_shuffled_dev_sides() -> None:
-    found = errors(make_documents(TRAIN, (DEV[0][:60], shuffled(DEV[1][:60]))))
-    assert [(finding.kind, finding.file) for finding in found] == [("unpaired", "dev.s")]
+    reported = errors(make_documents(TRAIN, (DEV[0][:60], shuffled(DEV[1][:60]))))
+    assert [(finding.kind, finding.file) for finding in reported] == [("unpaired", "dev.s")]
 
 
 @pytest.mark.parametrize("place", [360, 3, 1000])
 def test_shifted_lines_with_equal_line_counts(place: int) -> None:
     target = [*TARGET[:place], *TARGET[place + 1 : 1201]]
-    found = errors(make_documents((SOURCE[:1200], target)))
-    assert [finding.kind for finding in found] == ["line-shift"]
-    assert found[0].line is not None and abs(found[0].line - 1 - place) <= 3
+    reported = errors(make_documents((SOURCE[:1200], target)))
+    assert [finding.kind for finding in reported] == ["line-shift"]
+    assert reported[0].line is not None and abs(reported[0].line - 1 - place) <= 3
 
 
 def test_several_shifts() -> None:
@@ -152,9 +152,9 @@ def test_sides_exchanged_from_some_line_on(first: int) -> None:
     source = [*SOURCE[:first], *TARGET[first:1200]]
     target = [*TARGET[:first], *SOURCE[first:1200]]
     documents = make_documents((source, target))
-    found = errors(documents)
-    assert [finding.kind for finding in found] == ["swapped-lines"]
-    run = found[0]
+    reported = errors(documents)
+    assert [finding.kind for finding in reported] == ["swapped-lines"]
+    run = reported[0]
     assert run.line is not None and run.last_line is not None  # the smaller part is the exchanged one
     expected = (first + 1, 1200) if first > 600 else (1, first)
     assert abs(run.line - expected[0]) <= 2 and abs(run.last_line - expected[1]) <= 2

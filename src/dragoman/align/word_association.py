@@ -1,7 +1,7 @@
 """How well the words of two lines explain each other, by IBM Model 1, without the counts from the lines themselves.
 
 Model 1 gives expected counts c(f, e): how often target word e comes from source word f. A pair of lines is scored by
-how much more often its words occur together than expected by chance. The counts from this pair are removed first:
+how much more often its words occur together than if they were independent. The counts from this pair are removed first:
 otherwise two rare words that occur in one wrong pair only would count as evidence for this pair.
 """
 
@@ -19,8 +19,8 @@ from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
 
 ITERATIONS = 4
-SMOOTHING = 1.0  # pseudo-count of each source word that is distributed by chance
-CHANCE_WEIGHT = 0.1  # weight of chance in the explanation of each word: bounds how much one word can lower a score
+SMOOTHING = 1.0  # pseudo-count of each source word that is distributed independently
+UNIFORM_WEIGHT = 0.1  # weight of no association at all: bounds how much one word can lower a score
 
 
 class WordAssociations(NamedTuple):
@@ -51,7 +51,7 @@ class WordAssociations(NamedTuple):
     ) -> NDArray[np.float64]:
         """For each source line and target line: nats per word by which their words are likelier together than apart.
 
-        About 0 or less is chance; lines without words are NaN.  # (pairs of lines,)
+        Unrelated lines have about 0 or less; lines without words are NaN.  # (pairs of lines,)
 
         `is_training_pair` states for each line i whether source line i and target line i were trained on as a pair.
         """
@@ -129,7 +129,7 @@ def _add_left_out(left_out, f, trained, word, associations, weights):  # type: i
 
 @kernel
 def _gain(joint, left_out, source, target, associations, total, removed):  # type: ignore[no-untyped-def]
-    """Mean over the words of both lines of log(chance + how much more often than by chance the other line has it)."""
+    """Mean over the words of both lines of log(weight + how much more often than independently the other line has it)."""
     m, n = source.size, target.size
     by_target, by_source = np.zeros(n), np.zeros(m)
     for i in range(m):
@@ -144,7 +144,7 @@ def _gain(joint, left_out, source, target, associations, total, removed):  # typ
             by_source[i] += ratio / n
     gain = 0.0
     for j in range(n):
-        gain += np.log(CHANCE_WEIGHT + (1 - CHANCE_WEIGHT) * by_target[j])
+        gain += np.log(UNIFORM_WEIGHT + (1 - UNIFORM_WEIGHT) * by_target[j])
     for i in range(m):
-        gain += np.log(CHANCE_WEIGHT + (1 - CHANCE_WEIGHT) * by_source[i])
+        gain += np.log(UNIFORM_WEIGHT + (1 - UNIFORM_WEIGHT) * by_source[i])
     return gain / (m + n)

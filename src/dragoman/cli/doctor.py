@@ -15,7 +15,7 @@ from dragoman.cli.options import Field, Json, PairFile, SrcField, SrcLang, TgtFi
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.doctor.examination import DoctorInput, DoctorReport
+    from dragoman.doctor.examination import DoctorInput
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class DoctorFileOptions(OptionGroup):
         return DoctorInput(given, given_dev, fields, Languages(self.src_lang, self.tgt_lang))
 
     def _with_pair_files(self) -> DoctorFileOptions:
-        """Return the options with each file of pairs as its own source and target."""
+        """Return the options with each file of pairs as both source and target."""
         if self.text is not None or self.field is not None:
             raise DataError("--pairs is for sentence pairs and --text for one language; give one of them")
         if self.pairs is not None and (self.src is not None or self.tgt is not None):
@@ -122,6 +122,7 @@ def doctor(
     """
     from dragoman.doctor.examination import examine_documents, read_documents
     from dragoman.doctor.fix import check_new_directory, fix_documents, write_fixed
+    from dragoman.doctor.next_command import next_command
     from dragoman.doctor.text_checks import DoctorLimits
     from dragoman.report.doctor import doctor_text, fix_as_dict, fix_text
 
@@ -142,48 +143,8 @@ def doctor(
         print(doctor_text(report, len(report.findings) if show_all else show))
     if fixed is not None:
         info(f"{output}: {fix_text(fixed)}")
-    _suggest_next(report, inputs, written)
+    if command := next_command(report, inputs, written):
+        suggest_command(*command)
     severities = ("error", "warning") if strict else ("error",)
     if any(report.remaining(severity, is_fixed=fixed is not None) for severity in severities):
         raise typer.Exit(1)
-
-
-def _suggest_next(report: DoctorReport, files: DoctorInput, written: dict[str, Path]) -> None:
-    """Suggest to clean the text if possible, otherwise to train; nothing if neither would work."""
-    from dragoman.doctor.fix import drops_everything
-    from dragoman.doctor.training_cost import SUGGESTED_MINUTES
-
-    kinds = {finding.kind for finding in report.findings}
-    if drops_everything(report) or "same-text" in kinds:
-        return
-    is_stdin = "-" in (*files.train, *files.dev)
-    has_pairs = len(files.train) == 2
-    options = _file_options(files, written)
-    if not written and report.fixable and not is_stdin:
-        suggest_command("doctor", *options, "--fix", "-o", "cleaned")
-        return
-    is_sound = not report.remaining("error", is_fixed=bool(written))
-    if (written or not is_stdin) and is_sound and report.files[len(files.train) - 1].tokens > 0:
-        minutes = ("--minutes", SUGGESTED_MINUTES) if has_pairs else ()
-        suggest_command("train", "translator" if has_pairs else "ngram", *options, "-o", "model", *minutes)
-
-
-def _file_options(files: DoctorInput, written: dict[str, Path]) -> list[str | Path]:
-    """Return the options that give these files, or their cleaned copies."""
-    names = ("src", "tgt") if len(files.train) == 2 else ("text",)
-    given: list[tuple[str, str | Path | None]] = []
-    for prefix, paths in (("", files.train), ("dev-", files.dev)):
-        copies = [_written_as(path, name, written) for name, path in zip(names, paths, strict=False)]
-        if len(copies) == 2 and copies[0] == copies[1] and files.fields == (None, None):
-            given.append((f"{prefix}pairs", copies[0]))
-        else:
-            given += [(f"{prefix}{name}", copy) for name, copy in zip(names, copies, strict=False)]
-    given += zip(("src-field", "tgt-field") if len(names) == 2 else ("field",), files.fields, strict=False)
-    if not written:
-        given += zip(("src-lang", "tgt-lang"), files.languages, strict=True)
-    return [word for name, value in given if value is not None for word in (f"--{name}", value)]
-
-
-def _written_as(file: str, side: str, written: dict[str, Path]) -> str | Path:
-    """Return the cleaned copy of a file, or of one side of a file with both; the file if there is none."""
-    return written.get(file) or written.get(f"{file}.{side}") or file

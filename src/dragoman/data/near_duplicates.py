@@ -1,9 +1,9 @@
 """Lines that are the same or nearly the same: groups of them in a text, and lines of one text that are in another.
 
 Lines are compared without case, punctuation, white space and the values of numbers. Near-duplicates are lines whose sets
-of character 4-grams overlap: their Jaccard similarity |A and B| / |A or B| is at least a threshold. Candidates are found
-with MinHash and locality-sensitive hashing (Leskovec et al., Mining of Massive Datasets, section 3.4), and each is
-verified, so that only true near-duplicates are grouped.
+of character 4-grams overlap: their Jaccard similarity |A and B| / |A or B| is at least a threshold. Candidates come
+from MinHash and locality-sensitive hashing (Leskovec et al., Mining of Massive Datasets, section 3.4), and each is
+verified, so that only true near-duplicates are reported.
 """
 
 from __future__ import annotations

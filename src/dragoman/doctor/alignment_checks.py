@@ -23,10 +23,10 @@ from dragoman.doctor.findings import CheckResult, Finding
 MIN_PAIRS = 300  # fewer pairs teach too few words
 MAX_LINE_WORDS = 60  # further words of a line are ignored
 MAX_TRAINING_CELLS = 8_000_000  # word pairs to train on; larger texts are sampled
-RANDOM_PAIRS = 50_000  # pairs of unrelated lines, to see which scores chance gives
+RANDOM_PAIRS = 50_000  # pairs of unrelated lines, to compare scores with
 LENGTH_EDGES = (9, 13, 19, 31)  # pairs are compared with others of about as many words; shorter ones are not checked
 MIN_BUCKET_PAIRS = 30  # with fewer pairs of a length nothing is reported
-CHANCE_PERCENTILES = (0, 50, 95, 95, 95)  # by length: below this percentile of random pairs a score is due to chance
+RANDOM_PERCENTILES = (0, 50, 95, 95, 95)  # by length: a score below this percentile of random pairs may be random
 OUTLIER_RANGES = 1.5  # interquartile ranges below the first quartile: Tukey's definition of an outlier
 NEAR_MARGIN = 0.1  # nats per word: pairs this close to the limit may fall below it when others are dropped
 MAX_SHIFT = 5  # lines
@@ -146,8 +146,8 @@ def _score_limits(
         random_values = random_scores[(random_buckets == bucket) & ~np.isnan(random_scores)]
         if min(len(values), len(random_values)) >= MIN_BUCKET_PAIRS:
             low, median, high = np.percentile(values, [25, 50, 75])
-            by_chance = float(np.percentile(random_values, CHANCE_PERCENTILES[bucket]))
-            limits[bucket] = min(by_chance, low - OUTLIER_RANGES * (high - low))
+            random_limit = float(np.percentile(random_values, RANDOM_PERCENTILES[bucket]))
+            limits[bucket] = min(random_limit, low - OUTLIER_RANGES * (high - low))
             midpoints[bucket] = (median + float(np.median(random_values))) / 2
     return limits[buckets], midpoints[buckets]
 

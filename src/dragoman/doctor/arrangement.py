@@ -70,7 +70,7 @@ class PartArrangement:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Documents whose pairs can be examined, and what was found out about all lines together.
+    """Documents whose pairs can be examined, and the findings about all lines together.
 
     A part whose lines do not belong together is empty. `parts` has what is to be done with train and dev, where lines
     have to be paired again or exchanged.

@@ -37,8 +37,8 @@ ERRORS: KindTable = {
     "reserved": ("reserved words <s> or </s>", "training rejects them; --fix removes them", REWRITE),
     "line-counts": (
         "files with different numbers of lines",
-        "line i of one must be the translation of line i of the other; find the missing or extra line, or let --fix "
-        "pair the lines again",
+        "line i of one must be the translation of line i of the other; find the missing or extra lines. If their place is "
+        "known, --fix pairs the lines again",
         PAIR,
     ),
     "unpaired": (

@@ -58,7 +58,7 @@ def fix_documents(raw: DoctorDocuments, limits: DoctorLimits) -> FixResult:
     """Fix lines, then drop lines until there are no findings left for which lines are dropped.
 
     The models that check the text change with every line that is dropped, so the remaining lines are checked again
-    until nothing is found. Every round leaves fewer lines.
+    until there are no more findings. Every round leaves fewer lines.
     """
     encoding = list(encoding_findings(raw))
     documents, dropped = raw.fixed(), list[DroppedLine]()

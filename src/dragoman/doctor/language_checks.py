@@ -1,4 +1,4 @@
-"""Lines in the wrong language or script, found with letter models trained on the texts themselves."""
+"""Lines in the wrong language or script, by letter models trained on the texts themselves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIN_SENTENCE_WORDS = 4
 
 
 def check_pair_languages(pair: Sequence[Document]) -> CheckResult:
-    """Find lines to which the other side's letter model gives a much higher probability than their own side's.
+    """Find lines to which the other side's letter model gives a much higher probability than that of their side.
 
     Copied sentences are reported anyway, and would train each model on the other language: they are left out.
     """

@@ -203,7 +203,7 @@ def stated_language_findings(pair: Pair) -> Iterator[Finding]:
             for document, language in zip(pair, languages, strict=True)
             if language
         )
-        yield pair[0].finding("swapped-names", None, f"{stated}, but the texts fit better if they are exchanged")
+        yield pair[0].finding("swapped-names", None, f"{stated}, but the texts look exchanged")
 
 
 def _stated_languages(pair: Pair) -> list[str | None]:
