@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,6 +17,12 @@ from lxml import etree
 from markdown_it import MarkdownIt
 
 from damage import damaged
+from document_helpers import (
+    FILES,
+    hostile_translator,
+    open_document,
+    translated,
+)
 from dragoman.core.errors import DataError
 from dragoman.data.copied_items import PROTECTED
 from dragoman.data.document_formats import DocumentFile, document_format, read_document_file
@@ -26,85 +31,10 @@ from dragoman.data.inline_markup import plain_text
 from dragoman.data.markdown_documents import parse_markdown
 from dragoman.data.markup_projection import UnitAlignment, diagonal_weights, project, split_units
 from dragoman.data.subtitles import CUE_TAG, read_cues
-from dragoman.models.document_translation import translate_document, unit_weights
-from dragoman.models.text_pipeline import TranslatedSentence
-from dragoman.models.translation import SegmentedLine, Translation
+from dragoman.models.document_translation import unit_weights
+from dragoman.models.translation import Translation
 
-FILES = Path(__file__).parent / "formats"
 NAMES = ["page.html", "guide.md", "app.po", "app-1.2.xlf", "app-2.0.xlf", "film.en.srt", "film.vtt"]
-Translate = Callable[[str], str]
-HOSTILE = [
-    *(
-        "<b>",
-        "</i>",
-        "**",
-        "*a*",
-        "`x`",
-        "%s",
-        "{0}",
-        "-->",
-        "# x",
-        "- y",
-        "1. z",
-        "&amp;",
-        "|",
-        "]]>",
-        "\0",
-        "\n\n",
-        "[a](b)",
-    ),
-    *(
-        "00:00:01,000 --> 00:00:02,000",
-        '"',
-        "\\",
-        "~~",
-        "_a_",
-        "<!--",
-        "$HOME",
-        "{\\an8}",
-        "http://x.yz/",
-        "\u2028",
-        "犬",
-        "。",
-    ),
-]
-
-
-def open_document(name: str, **options: bool) -> DocumentFile:
-    return read_document_file(str(FILES / name), document_format(name), **options)
-
-
-def sentences_of(
-    texts: Sequence[str], translate: Translate, *, attention: bool = False
-) -> list[list[TranslatedSentence]]:
-    """Texts as sentences that `translate` translates; with attention from word i to word i, modulo their number."""
-    answers = []
-    for text in texts:
-        target = translate(text)
-        tokens, source = tuple(target.split()), tuple(text.split())
-        weights = np.zeros((len(tokens) + 1, len(source) + 1))
-        weights[np.arange(len(tokens)), np.arange(len(tokens)) % max(1, len(source))] = 1.0
-        translation = Translation(target, tokens, 0.0, 0.0, source, attention=weights if attention else None)
-        answers.append([TranslatedSentence(text, "", SegmentedLine(text, ()), True, [translation], [target])])
-    return answers
-
-
-def translated(file: DocumentFile, translate: Translate, *, attention: bool = False) -> str:
-    return translate_document(file, lambda texts: sentences_of(texts, translate, attention=attention))
-
-
-def hostile_translator(seed: int) -> Translate:
-    """A translator that loses, repeats, reorders and invents words."""
-
-    def translate(text: str) -> str:
-        generator = random.Random(f"{seed} {text}")
-        words = [*text.split(), *generator.sample(HOSTILE, generator.randrange(4))]
-        generator.shuffle(words)
-        return generator.choice([" ", "  "]).join(words[: generator.randrange(len(words) + 2)])
-
-    return translate
-
-
 # -- what must stay ----------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, TextIO
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import with_option_groups
 from dragoman.cli.options import Field, InputText, Threads, TranslatorsAndFiles, check_output_file, limited_threads
-from dragoman.cli.translate_documents import DocumentOptions, TranslateInput, translate_documents, whole_file
+from dragoman.cli.translate_documents import (
+    DocumentOptions,
+    TranslateInput,
+    check_distinct_files,
+    translate_documents,
+    whole_file,
+)
 from dragoman.cli.translate_options import (
     FusionOptions,
     LineTranslatorOptions,
@@ -69,11 +75,14 @@ def translate(
     from dragoman.data.formats import read_line_batches
     from dragoman.models.line_translation import translate_all
 
-    given = TranslateInput.from_arguments(paths, text, documents)
+    given = TranslateInput.from_arguments(paths, text, documents, field)
     if given.documents:
         check_line_options(sampling, output, field)
     check_translate_options(search, sampling, output)
     check_output_file("--output", None if given.documents else documents.output)
+    if not given.documents:
+        outputs = {"--output": documents.output, "--alignments": output.alignments, "--lattice": output.lattice}
+        check_distinct_files(outputs, given.text)
     at_terminal = sys.stdin is not None and sys.stdin.isatty()
     with limited_threads(threads):
         if at_terminal:
@@ -149,7 +158,6 @@ def _writers(
     model = translator.pipeline.model
     is_list = output.n_best is not None or (isinstance(translator, LineSampler) and translator.samples > 1)
     attention = partial(model.attention_matrix, tokens=model.source.segmenter.kind == "char")
-    create = partial(Path.open, mode="w", encoding="utf-8", newline="\n")
     if output.as_json:
         yield formats.JsonLinesWriter(stream, attention)
     else:
@@ -158,11 +166,11 @@ def _writers(
         if model.source.format == TREE:
             remedy = "dragoman attention shows its attention"
             raise DataError(f"{path}: attends to the phrases of a tree, so words are not aligned; {remedy}")
-        yield formats.PharaohWriter(files.enter_context(create(output.alignments)), attention)
+        yield formats.PharaohWriter(files.enter_context(whole_file(output.alignments)), attention)
     if output.lattice is not None:
         from dragoman.report.lattice import lattice_text
 
         tokens = model.target.vocab.tokens
         as_text = output.lattice.suffix not in (".jsonl", ".json")
         render = partial(lattice_text, spell=tokens.__getitem__) if as_text else None
-        yield formats.LatticeWriter(files.enter_context(create(output.lattice)), tokens, render)
+        yield formats.LatticeWriter(files.enter_context(whole_file(output.lattice)), tokens, render)

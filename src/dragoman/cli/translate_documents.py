@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -15,6 +17,7 @@ from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.cli.translate_options import LineTranslatorOptions
+    from dragoman.data.document_formats import DocumentFile
     from dragoman.models.translation import BaseTranslator
 
 
@@ -47,13 +50,17 @@ class TranslateInput:
     documents: dict[str, str]  # path and format
 
     @classmethod
-    def from_arguments(cls, paths: Sequence[Path], text: str, options: DocumentOptions) -> TranslateInput:
+    def from_arguments(
+        cls, paths: Sequence[Path], text: str, options: DocumentOptions, field: str | None = None
+    ) -> TranslateInput:
         """Separate translators, which are directories, from files."""
         from dragoman.data.document_formats import TEXT, document_format
 
         models, files = [path for path in paths if not path.is_file()], [str(path) for path in paths if path.is_file()]
         if not models:
             raise DataError(f"{files[0]}: is a file, not a translator; name a translator before it")
+        if missing := next((path for path in models[1:] if not path.exists()), None):
+            raise DataError(f"{missing}: no such file or directory; check its name")
         if files and text != "-":
             raise DataError(f"--text {text}: {files[0]} is given already; name all files, or one with --text")
         files = files or [text]
@@ -61,11 +68,21 @@ class TranslateInput:
         plain = [path for path, file_format in formats.items() if file_format == TEXT]
         if not plain:
             return cls(models, "-", formats)
+        _check_field(plain[0], field)
         if len(files) > 1:
             raise DataError(f"{plain[0]}: is plain text; translate it by itself, or give its format with --format")
         if options.overwrite:
             raise DataError("--overwrite is for PO and XLIFF files; remove it")
         return cls(models, plain[0], {})
+
+
+def _check_field(path: str, field: str | None) -> None:
+    """Raise an error for a table of which no column is chosen."""
+    from dragoman.data.file_formats import START_BYTES
+    from dragoman.data.formats import read_start, type_by_name
+
+    if field is None and type_by_name(path) == "tsv" and b"\t" in read_start(path, START_BYTES):
+        raise DataError(f"{path}: has several columns; choose the one to translate with --field, such as --field 1")
 
 
 def translate_documents(
@@ -80,7 +97,10 @@ def translate_documents(
     if model.source.format == TREE:
         raise DataError("a translator of trees cannot translate documents; give it trees, line by line")
     outputs = _output_paths(list(documents), options.output)
-    files = {path: read_document_file(path, kind, overwrite=options.overwrite) for path, kind in documents.items()}
+    files = {
+        path: read_document_file(path, kind, overwrite=options.overwrite, target_language=model.target.language)
+        for path, kind in documents.items()
+    }
     split_sentences, verbatim = not search.no_split, search.verbatim
     pipeline = TextPipeline(model, default_replacer(model), split_sentences=split_sentences, verbatim=verbatim)
     kwargs = search.search_kwargs(model)
@@ -88,17 +108,26 @@ def translate_documents(
         kwargs.pop("unknown_replacer", None)
     for path, file in files.items():
         with status(f"{file.name}: translating"):
-            text = translate_document(
+            rendering = translate_document(
                 file,
                 lambda texts: pipeline.translate_texts(
                     texts, 1, search.beam_size, max_tokens=search.max_units, **kwargs
                 ),
             )
-        _write(text, outputs[path])
-        others = (
-            f"; kept because they have a translation: {file.already_translated:,}" if file.already_translated else ""
-        )
-        info(f"{file.name}: segments translated: {len(file.document.segments):,}{others}")
+        _write(rendering.text, outputs[path])
+        info(f"{file.name}: {_summary(file, rendering.unchanged)}")
+
+
+def _summary(file: DocumentFile, unchanged: int) -> str:
+    """Return how many segments are translated, and how many are not."""
+    total = len(file.document.segments)
+    counts = {
+        "as in the source": unchanged,
+        "kept because they have a translation": file.already_translated,
+        "skipped because of rules for plurals": file.skipped,
+    }
+    others = "".join(f"; {reason}: {count:,}" for reason, count in counts.items() if count)
+    return f"segments translated: {total - unchanged:,}{others}"
 
 
 def _output_paths(paths: Sequence[str], output: Path | None) -> dict[str, Path | None]:
@@ -117,13 +146,27 @@ def _output_paths(paths: Sequence[str], output: Path | None) -> dict[str, Path |
     return {path: output / name for path, name in names.items()}
 
 
+def check_distinct_files(outputs: Mapping[str, Path | None], text: str) -> None:
+    """Raise an error if one file would be written twice, or would replace the text that is translated."""
+    seen: dict[Path, str] = {} if text == "-" else {Path(text).resolve(): "the text to translate"}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        if (other := seen.get(path.resolve())) is not None:
+            raise DataError(f"{name} {path}: is {other} as well; choose another file")
+        seen[path.resolve()] = f"the file of {name}"
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
-    """Yield a file to write text to; it is written completely or not at all."""
+    """Yield a file to write text to; it is written completely or not at all, compressed if its name ends in .gz."""
     from dragoman.io.storage import atomic_file
 
-    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
-        yield stream
+    is_device = path.exists() and not path.is_file()  # or a pipe, which is not replaced
+    with ExitStack() as stack:
+        file = stack.enter_context((path if is_device else stack.enter_context(atomic_file(path))).open("wb"))
+        binary = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0)) if path.suffix == ".gz" else file
+        yield stack.enter_context(TextIOWrapper(binary, encoding="utf-8", newline="\n"))
 
 
 def _write(text: str, path: Path | None) -> None:

@@ -6,7 +6,17 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.data.inline_markup import CLOSE, OPEN, DocumentBuilder, Mark, Part, PieceDocument, TextSegment, protect
+from dragoman.data.inline_markup import (
+    CLOSE,
+    OPEN,
+    STATEMENT,
+    DocumentBuilder,
+    Mark,
+    Part,
+    PieceDocument,
+    TextSegment,
+    protect,
+)
 
 # Elements that are part of a sentence. All others separate segments.
 INLINE_NAMES = """
@@ -22,8 +32,11 @@ LITERAL = ("script", "style", "pre", "textarea", "svg", "math", "template")  # k
 ATTRIBUTES = r"""(?:"[^"]*"|'[^']*'|[^'"<>])*+"""
 KEPT = rf"<({'|'.join(LITERAL)}|{'|'.join(CODE)})\b{ATTRIBUTES}(?<!/)>.*?(?:</\1\s*>|\Z)"  # elements copied as a whole
 TAG = rf"<(/?)([a-zA-Z][^\s<>/'\"]*+){ATTRIBUTES}>"
-COMMENTS = r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[!?][^<>]*>"
-MARKUP = re.compile(f"{KEPT}|{COMMENTS}|{TAG}", re.DOTALL | re.IGNORECASE)
+COMMENTS = r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?(?:php|xml|=|\s).*?(?:\?>|\Z)|<[!?][^<>]*>"
+# Exponents, indices and numbers of footnotes: without letters.
+SCRIPT = rf"<(su[bp])\b{ATTRIBUTES}>(?:[^<\w]|[\d_]|</?(?!su[bp]\b)[a-z]{ATTRIBUTES}>)*+</\2\s*>"
+MARKUP = re.compile(f"{KEPT}|{SCRIPT}|{COMMENTS}|{STATEMENT.pattern}|{TAG}", re.DOTALL | re.IGNORECASE)
+JOINING = re.compile(r"<(?:!--|wbr\b|su[bp]\b)", re.IGNORECASE)  # markup inside of words
 NO_TRANSLATION = re.compile(r"""\stranslate\s*=\s*["']?no\b|\bclass\s*=\s*["'][^"']*\bnotranslate\b""", re.IGNORECASE)
 
 
@@ -60,32 +73,39 @@ def write_html(segment: TextSegment, parts: Sequence[Part]) -> str:
 
 def _parts(text: str) -> Iterator[tuple[str, Part | None]]:
     """Yield raw text with what it is: text, a mark, or None for what separates segments."""
-    position, skipped, depth = 0, "", 0  # skipped: the element that is not translated, and how deep it is nested
-    for match in [*MARKUP.finditer(text), None]:
-        begin = len(text) if match is None else match.start()
-        if skipped:
-            yield text[position:begin], None
-        else:
-            yield from _text_parts(text[position:begin])
+    position = 0
+    matches = iter([*MARKUP.finditer(text), None])
+    for match in matches:
+        yield from _text_parts(text[position : len(text) if match is None else match.start()])
         if match is None:
             return
         position = match.end()
-        element, slash, name = (match[1] or "").lower(), match[2], (match[3] or "").lower()
-        if skipped:
-            depth += name == skipped and (-1 if slash else 1)
-            yield match[0], None
-            skipped = skipped if depth else ""
-        elif element:
+        element, is_script, slash, name = (match[1] or "").lower(), match[2], match[3], (match[4] or "").lower()
+        if element:
             yield match[0], Mark(match[0], shown=_code_text(match[0])) if element in CODE else None
         elif name and not slash and NO_TRANSLATION.search(match[0]) and name not in VOID:
-            skipped, depth = name, 1
-            yield match[0], None
+            end = _end_of_element(matches, name, text)
+            raw, position = text[match.start() : end], end
+            yield raw, Mark(raw, shown=_code_text(raw)) if name in INLINE else None
         elif name in INLINE:
             yield match[0], Mark(match[0], CLOSE if slash else OPEN, name)
-        elif name in SINGLE_INLINE or match[0].startswith("<!--"):
-            yield match[0], Mark(match[0])
+        elif is_script or name in SINGLE_INLINE or match[0].startswith(("<!--", "<?=")):
+            yield match[0], Mark(match[0], joins=JOINING.match(match[0]) is not None)
         else:
             yield match[0], None
+
+
+def _end_of_element(matches: Iterator[re.Match[str] | None], name: str, text: str) -> int:
+    """Return where an element ends that has just started; the rest of the document if it is not closed."""
+    depth = 1
+    for match in matches:
+        if match is None:
+            break
+        if (match[4] or "").lower() == name:
+            depth += -1 if match[3] else 1
+        if depth == 0:
+            return match.end()
+    return len(text)
 
 
 VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))

@@ -11,13 +11,21 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from dragoman.data.copied_items import PROTECTED
+from dragoman.data.copied_items import CONVERSION, PROTECTED
+from dragoman.data.scanner import UNSPACED
 
 OPEN, CLOSE, SINGLE = "open", "close", "single"
 MAX_DEPTH = 100  # of elements; deeper ones are put back one by one
 OPENING = "([{<«„“‚‘¿¡\"'"  # punctuation that is not followed by a space
+
+# Placeholders that stand for arguments by their order: %s, {}.
+UNNUMBERED = re.compile(rf"%%|%{CONVERSION}|\{{(?:![rsa])?(?::[^{{}}\s]*)?\}}", re.ASCII)
+# Statements of templates, which separate segments: {% if x %}, <% end %>.
+STATEMENT = re.compile(r"\{%(?:(?!\{%|%\}).)*+%\}|<%(?!=)(?:(?!<%|%>).)*+%>", re.DOTALL)
+# Messages with rules for plurals and the like, which cannot be translated as text.
+ICU_MESSAGE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|choice)\s*,")
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,7 @@ class Mark:
     kind: str = SINGLE
     name: str = ""  # of an element: an opening and a closing tag of the same name belong together
     shown: str = ""  # what the translator reads instead of a single mark, and should copy; empty: nothing
+    joins: bool = False  # whether letters before and after it are one word
 
     @property
     def is_visible(self) -> bool:
@@ -47,9 +56,18 @@ class TextSegment:
     format: str = ""  # of a segment inside a document of another format
 
     @property
-    def has_words(self) -> bool:
-        """Whether there is something to translate: letters outside of marks."""
-        return any(isinstance(part, str) and any(map(str.isalpha, part)) for part in self.parts)
+    def is_translatable(self) -> bool:
+        """Whether there is something to translate: letters outside of marks, and no rules for plurals."""
+        has_letters = any(isinstance(part, str) and any(map(str.isalpha, part)) for part in self.parts)
+        text = "".join(part if isinstance(part, str) else part.raw for part in self.parts)
+        return has_letters and ICU_MESSAGE.search(text) is None
+
+
+class Rendering(NamedTuple):
+    """A document with its translations."""
+
+    text: str
+    unchanged: int  # segments that are as in the source
 
 
 class ParsedDocument(Protocol):
@@ -58,7 +76,7 @@ class ParsedDocument(Protocol):
     @property
     def segments(self) -> Sequence[TextSegment]: ...
 
-    def render(self, translated: Sequence[Sequence[Part] | None]) -> str:
+    def render(self, translated: Sequence[Sequence[Part] | None]) -> Rendering:
         """Return the document with other parts for each segment; None: as it was."""
         ...
 
@@ -68,26 +86,59 @@ class PieceDocument:
     """A document as text that is kept, and segments in between."""
 
     pieces: Sequence[str | TextSegment]
-    write: Callable[[TextSegment, Sequence[Part]], str]  # the raw text of other parts of a segment
+    # Returns the raw text of other parts of a segment; None if they cannot be written.
+    write: Callable[[TextSegment, Sequence[Part]], str | None]
 
     @property
     def segments(self) -> list[TextSegment]:
         return [piece for piece in self.pieces if isinstance(piece, TextSegment)]
 
-    def render(self, translated: Sequence[Sequence[Part] | None]) -> str:
-        remaining = iter(translated)
-        written = []
+    def render(self, translated: Sequence[Sequence[Part] | None]) -> Rendering:
+        remaining, written, unchanged = iter(translated), list[str](), 0
         for piece in self.pieces:
-            if isinstance(piece, TextSegment):
-                parts = next(remaining)
-                written.append(piece.raw if parts is None else self.write(piece, parts))
-            else:
+            if isinstance(piece, str):
                 written.append(piece)
-        return "".join(written)
+                continue
+            parts = next(remaining)
+            text = None if parts is None else self.write(piece, parts)
+            written.append(piece.raw if text is None else text)
+            unchanged += text is None
+        return Rendering("".join(written), unchanged)
 
 
-def protect(raw: str, decode: Callable[[str], str] = str, pattern: re.Pattern[str] = PROTECTED) -> Iterator[Part]:
+def ordered_placeholders(expected: Sequence[str], actual: Sequence[str], *, number: bool) -> list[str]:
+    """Return what to write for placeholders that stand for arguments by their order, where a translation has `actual`.
+
+    If their order differs from that of the source, they are numbered or else put back in the order of the source.
+
+    >>> ordered_placeholders(["%s", "%d"], ["%d", "%s"], number=True)
+    ['%2$d', '%1$s']
+    >>> ordered_placeholders(["%s", "%d"], ["%d", "%s"], number=False)
+    ['%s', '%d']
+    """
+    if list(expected) == list(actual) or Counter(expected) != Counter(actual):
+        return list(actual)
+    arguments = [placeholder for placeholder in expected if placeholder != "%%"]
+    if not number or any("*" in placeholder for placeholder in arguments):
+        remaining = iter(arguments)
+        return [placeholder if placeholder == "%%" else next(remaining) for placeholder in actual]
+    places: dict[str, list[int]] = {}
+    for place, placeholder in enumerate(arguments, 1):
+        places.setdefault(placeholder, []).append(place)
+    numbered = {placeholder: iter(numbers) for placeholder, numbers in places.items()}
+    return [
+        placeholder
+        if placeholder[0] != "%" or placeholder == "%%"
+        else f"%{next(numbered[placeholder])}${placeholder[1:]}"
+        for placeholder in actual
+    ]
+
+
+def protect(raw: str, pattern: re.Pattern[str] = PROTECTED, show: Callable[[str], str] = str) -> Iterator[Part]:
     """Separate placeholders, URLs and e-mail addresses from text.
+
+    Args:
+        show: returns what the translator reads instead of a placeholder.
 
     >>> [part if isinstance(part, str) else part.raw for part in protect("Hello {name}, 5 %d files in $HOME")]
     ['Hello ', '{name}', ', 5 ', '%d', ' files in ', '$HOME']
@@ -97,11 +148,11 @@ def protect(raw: str, decode: Callable[[str], str] = str, pattern: re.Pattern[st
     position = 0
     for match in pattern.finditer(raw):
         if match.start() > position:
-            yield decode(raw[position : match.start()])
-        yield Mark(match[0], shown=decode(match[0]))
+            yield raw[position : match.start()]
+        yield Mark(match[0], shown=show(match[0]))
         position = match.end()
     if position < len(raw):
-        yield decode(raw[position:])
+        yield raw[position:]
 
 
 class DocumentBuilder:
@@ -120,8 +171,8 @@ class DocumentBuilder:
     def add_segment(self, raws: Sequence[str], parts: Sequence[Part]) -> None:
         """Add parts, given with their raw text, as segments in which all tags are balanced.
 
-        Spaces around the words of a segment are not part of it, nor are tags whose partners are missing: these separate
-        segments.
+        Spaces and marks without text around the words of a segment are not part of it. Nor are tags whose partners are
+        missing: these separate segments.
         """
         waiting = [(0, len(parts))]  # ranges of parts, the last one first
         while waiting:
@@ -145,7 +196,7 @@ class DocumentBuilder:
         self.add_text("".join(raws[:first]))
         raw = "".join(raws[first:last])
         segment = TextSegment(raw, tuple(parts[first:last]))
-        if segment.has_words:
+        if segment.is_translatable:
             start, end = len(raw) - len(raw.lstrip()), len(raw.rstrip())
             self.add_text(raw[:start])
             self.pieces.append(TextSegment(raw[start:end], segment.parts))
@@ -156,7 +207,8 @@ class DocumentBuilder:
 
 
 def _is_blank(part: Part) -> bool:
-    return isinstance(part, str) and not part.strip()
+    """Return whether a part has nothing that a translator reads, and can stay where it is."""
+    return not part.strip() if isinstance(part, str) else part.kind == SINGLE and not part.shown
 
 
 def _unmatched(parts: Sequence[Part]) -> list[int]:
@@ -176,7 +228,7 @@ def _unmatched(parts: Sequence[Part]) -> list[int]:
 # -- the plain text of a segment ---------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False)
 class Node:
     """A mark in the plain text, or an element with those inside it. Positions are offsets of characters."""
 
@@ -187,6 +239,13 @@ class Node:
     children: list[Node] = field(default_factory=list)
     space_before: bool = False  # of a mark that was taken out of the text
     space_after: bool = False
+    is_adjacent: bool = False  # to the element before it: the text has a space between them that the document has not
+
+    def all_nodes(self) -> Iterator[Node]:
+        """Yield the node and those inside it."""
+        yield self
+        for child in self.children:
+            yield from child.all_nodes()
 
     def leaves(self) -> Iterator[Node]:
         """Yield the nodes without children, in order."""
@@ -248,6 +307,8 @@ class _Builder:
         self.taken_out: list[Node] = []  # since the last word
         self.gap_before = False  # whether there is a space before them
         self.opened: list[Node] = []  # elements that start with the next word
+        self.is_closed = False  # whether an element ended since the last word
+        self.next_element: Node | None = None  # the first element that started after that
 
     def build(self, parts: Sequence[Part]) -> PlainText:
         for part in parts:
@@ -257,6 +318,7 @@ class _Builder:
                 node = Node(self._next_position(), self._next_position(), part)
                 self.stack[-1].children.append(node)
                 self.opened.append(node)
+                self.next_element = self.next_element or (node if self.is_closed else None)
                 if len(self.stack) < MAX_DEPTH:
                     self.stack.append(node)
             elif part.kind == CLOSE:
@@ -280,10 +342,14 @@ class _Builder:
     def _write(self, word: str, mark: Mark | None = None) -> None:
         if self.text and self._needs_gap(word):
             self.text += " "
+        elif self.text and self.next_element is not None and _is_spaced(self.text[-1]) and _is_spaced(word[0]):
+            self.text += " "  # two elements side by side are two words
+            self.next_element.is_adjacent = True
         self._clamp_opened()
         for node in self.taken_out[-1:]:
             node.space_after = self.has_gap
         self.taken_out, self.opened, self.has_gap, self.gap_before = [], [], False, False
+        self.is_closed, self.next_element = False, None
         if mark is not None:
             self.shown.append((len(self.text), mark))
         self.text += word
@@ -297,6 +363,8 @@ class _Builder:
         """Return whether there is a space between the text and the next word."""
         if not self.taken_out:
             return self.has_gap
+        if all(node.open.joins for node in self.taken_out):
+            return self.has_gap or self.gap_before
         last, first = self.text[-1], word[0]
         if not self.has_gap and not self.gap_before:
             return last.isalnum() and first.isalnum()
@@ -308,6 +376,7 @@ class _Builder:
         return len(self.text) + (1 if self.has_gap and self.text else 0)
 
     def _close(self, mark: Mark) -> None:
+        self.is_closed, self.next_element = True, None
         if mark.name not in [node.open.name for node in self.stack[1:]]:  # it was opened before this segment
             self.stack[-1].children.append(Node(len(self.text), len(self.text), mark))
             return
@@ -325,3 +394,8 @@ class _Builder:
         self.gap_before, self.has_gap = self.gap_before or self.has_gap, False
         self.stack[-1].children.append(node)
         self.taken_out.append(node)
+
+
+def _is_spaced(character: str) -> bool:
+    """Return whether a character is part of a word, in a script that has spaces between words."""
+    return character.isalnum() and not UNSPACED.match(character)

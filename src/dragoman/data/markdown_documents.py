@@ -7,18 +7,19 @@ as it is. After a translation is written, it is read again: what would be read a
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dragoman.core.errors import require_extra
 from dragoman.data.copied_items import PROTECTED
-from dragoman.data.html_documents import VOID, parse_html, write_html
+from dragoman.data.html_documents import JOINING, VOID, parse_html, write_html
 from dragoman.data.inline_markup import (
     CLOSE,
     OPEN,
+    STATEMENT,
     DocumentBuilder,
     Mark,
     Part,
@@ -34,12 +35,16 @@ if TYPE_CHECKING:
 FRONT_MATTER = re.compile(
     r"(---[ \t]*\r?\n.*?\n(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n.*?\n\+\+\+)[ \t]*\r?(?:\n|\Z)", re.DOTALL
 )
-# Placeholders, and of Markdown footnotes and the boxes of tasks.
-PLACEHOLDER = re.compile(rf"{PROTECTED.pattern}|\[\^[^\]\s]+\]:?|\[[ xX]\]", re.ASCII)
+ATTRIBUTES = re.compile(r"\{[#.:][^{}\n]*\}")  # {#anchor}, {: .class}
+# Placeholders, and of Markdown footnotes, the boxes of tasks, :smile: and attributes.
+PLACEHOLDER = re.compile(
+    rf"{PROTECTED.pattern}|\[\^[^\]\s]+\]:?|\[[ xX]\]|(?<![\w:]):[a-z0-9_+-]+:(?![\w:])|{ATTRIBUTES.pattern}", re.ASCII
+)
 BREAK = re.compile(r"(?: *|\\)\n[ \t]*")
 # What may be read as markup. An underscore inside of a word is not.
 SPECIAL = re.compile(r"[\\`*\[\]<>~|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
-SPECIAL_AT_START = re.compile(r"(?<=\A)[#+=-]|(?<=\A\d)[.)]|(?<=\A\d\d)[.)]")
+# The start of a heading, a list or a block of MkDocs.
+SPECIAL_AT_START = re.compile(r"\A([0-9]{1,9}(?=[.)])|(?=[#+=-]|!!!|\?\?\?|:::))")
 LINK_TAIL = re.compile(r"\]\[(?:[^\[\]\\]|\\.)*\]|\]")
 HTML = "html"
 References = dict[str, object]  # what markdown-it knows of a document
@@ -48,9 +53,13 @@ References = dict[str, object]  # what markdown-it knows of a document
 @cache
 def _parser() -> MarkdownIt:
     require_extra("markdown_it", "formats")
+    require_extra("mdit_py_plugins", "formats")
     from markdown_it import MarkdownIt
+    from mdit_py_plugins.admon import admon_plugin
+    from mdit_py_plugins.container import container_plugin
 
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable(["text_join"])
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable(["text_join"])
+    return parser.use(admon_plugin).use(container_plugin, "", validate=lambda info, markup: True)
 
 
 @dataclass(frozen=True)
@@ -149,9 +158,9 @@ def _inline_parts(block: Token, references: References) -> list[tuple[int, int, 
     The result is None if the tokens cannot be found in the content, which is then not translated.
     """
     content, position = block.content, 0
-    nesting, addresses = list[str](), list[str]()  # elements that are open, and the addresses of links among them
+    nesting, links = list[str](), list[tuple[str, int]]()  # what is open: elements, and addresses and starts of links
     parts: list[tuple[int, int, Part | None]] = []
-    tokens = iter(block.children or [])
+    tokens = _with_joined_text(block.children or [])
     for token in tokens:
         if token.type == "link_open" and token.markup == "autolink":
             next(tokens), next(tokens)  # the address and the end
@@ -161,23 +170,45 @@ def _inline_parts(block: Token, references: References) -> list[tuple[int, int, 
             position += len(raw)
             continue
         if token.type == "link_open":
-            addresses.append(str(token.attrs.get("href", "")))
-        address = addresses.pop() if token.type == "link_close" else str(token.attrs.get("src", ""))
+            links.append((str(token.attrs.get("href", "")), position + 1))
+        address, start = links.pop() if token.type == "link_close" else (str(token.attrs.get("src", "")), 0)
         length = _raw_length(token, content, position, address, references)
         if length is None:
             return None
-        for part_raw, part in _token_parts(token, content[position : position + length], nesting):
+        raw = content[position : position + length]
+        if token.type == "link_close" and raw in ("]", "][]"):  # the text, to be translated, is the name of the link
+            label = " ".join(content[start:position].split())
+            parts.append((position, position + length, Mark(f"][{label}]", CLOSE, nesting.pop())))
+            position += length
+            continue
+        for part_raw, part in _token_parts(token, raw, nesting):
             parts.append((position, position + len(part_raw), part))
             position += len(part_raw)
     return parts if position == len(content) else None
+
+
+def _with_joined_text(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield tokens, with those of text side by side as one, so that placeholders are found in it."""
+    for is_text, group in groupby(tokens, key=lambda token: token.type == "text"):
+        if is_text:
+            joined = list(group)
+            yield joined[0].copy(content="".join(token.content for token in joined))
+        else:
+            yield from group
 
 
 def _token_parts(token: Token, raw: str, nesting: list[str]) -> Iterator[tuple[str, Part | None]]:
     """Yield the parts of a token with their raw text. `nesting` are the elements that are open."""
     kind = token.type
     if kind == "text":
-        for part in protect(raw, pattern=PLACEHOLDER):
-            yield (part, part) if isinstance(part, str) else (part.raw, part)
+        position = 0
+        for match in [*STATEMENT.finditer(raw), None]:
+            text = raw[position : len(raw) if match is None else match.start()]
+            for part in protect(text, PLACEHOLDER, lambda mark: "" if ATTRIBUTES.fullmatch(mark) else mark):
+                yield (part, part) if isinstance(part, str) else (part.raw, part)
+            if match is not None:
+                yield match[0], None
+                position = match.end()
     elif kind == "text_special":
         yield raw, token.content
     elif kind == "softbreak":
@@ -204,7 +235,7 @@ def _html_mark(raw: str) -> list[Part | None]:
     match = re.match(r"<(/?)([a-zA-Z][\w-]*)[^>]*?(/?)>", raw)
     if match and not match[3] and match[2].lower() not in VOID:
         return [Mark(raw, CLOSE if match[1] else OPEN, f"<{match[2].lower()}>")]
-    return [Mark(raw)]
+    return [Mark(raw, joins=JOINING.match(raw) is not None)]
 
 
 def _raw_length(token: Token, content: str, position: int, address: str, references: References) -> int | None:
@@ -269,18 +300,21 @@ def _skip_spaces(content: str, position: int) -> int:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def _write(references: References, segment: TextSegment, parts: Sequence[Part]) -> str:
-    """Return parts as Markdown that reads as they are: with escapes, and with spaces where they are needed."""
+def _write(references: References, segment: TextSegment, parts: Sequence[Part]) -> str | None:
+    """Return parts as Markdown that reads as they are: with escapes, and with spaces where they are needed.
+
+    None if there is no such text.
+    """
     if segment.format == HTML:
         return write_html(segment, parts)
     escaped = [part if isinstance(part, Mark) else SPECIAL.sub(_escape, part) for part in parts]
     if escaped and isinstance(escaped[0], str):
-        escaped[0] = SPECIAL_AT_START.sub(r"\\\g<0>", escaped[0])
+        escaped[0] = SPECIAL_AT_START.sub(r"\1\\", escaped[0])
     for attempt in (escaped, _with_spaces(escaped)):
         written = "".join(part.raw if isinstance(part, Mark) else part for part in attempt)
         if _reads_as(written, parts, references):
             return written
-    return segment.raw
+    return None
 
 
 def _escape(special: re.Match[str]) -> str:
@@ -305,6 +339,9 @@ def _reads_as(written: str, parts: Sequence[Part], references: References) -> bo
     return inline is not None and _summary([part for _, _, part in inline]) == _summary(parts)
 
 
-def _summary(parts: Sequence[Part | None]) -> tuple[Counter[str], list[str]]:
-    marks = Counter(part.raw for part in parts if isinstance(part, Mark))
-    return marks, "".join(part for part in parts if isinstance(part, str)).split()
+def _summary(parts: Sequence[Part | None]) -> list[str]:
+    """Return the marks and letters of parts in order. Spaces may be added."""
+    summary: list[str] = []
+    for part in parts:
+        summary += [f"mark {part.raw}"] if isinstance(part, Mark) else "".join((part or "").split())
+    return summary

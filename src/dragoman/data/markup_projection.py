@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +90,15 @@ def diagonal_weights(targets: int, sources: int) -> NDArray[np.float64]:
     return 1.0 - np.abs(centres[0][:, None] - centres[1][None, :])
 
 
+def connected(weights: NDArray[np.float64], pairs: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+    """Return weights in which the units of each pair, target and source, are connected only with each other."""
+    weights = weights.copy()
+    for row, column in pairs:
+        weights[row], weights[:, column] = 0.0, 0.0
+        weights[row, column] = 1.0
+    return weights
+
+
 def prefer_equal_units(alignment: UnitAlignment, source: str, target: str) -> UnitAlignment:
     """Connect units that are the same on both sides, and occur once on each."""
     sources, targets = (
@@ -96,12 +106,43 @@ def prefer_equal_units(alignment: UnitAlignment, source: str, target: str) -> Un
         for text, units in ((source, alignment.source), (target, alignment.target))
     )
     unique = {word for word, count in Counter(sources).items() if count == 1}
-    weights = alignment.weights.copy()
-    for word in (word for word, count in Counter(targets).items() if count == 1 and word in unique):
-        row, column = targets.index(word), sources.index(word)
-        weights[row], weights[:, column] = 0.0, 0.0
-        weights[row, column] = 1.0
-    return UnitAlignment(alignment.source, alignment.target, weights)
+    shared = [word for word, count in Counter(targets).items() if count == 1 and word in unique]
+    pairs = [(targets.index(word), sources.index(word)) for word in shared]
+    return UnitAlignment(alignment.source, alignment.target, connected(alignment.weights, pairs))
+
+
+def break_at_marks(
+    plain: PlainText, target: str, source_units: Sequence[Span], target_units: Sequence[Span]
+) -> tuple[list[Span], list[Span], list[tuple[int, int]]]:
+    """Break the words in which markup starts or ends, on both sides if the translation has the same word.
+
+    Returns:
+        The units of the source, those of the target, and the pairs of parts (target, source) of the same word.
+    """
+    edges = {edge for node in plain.nodes for inner in node.all_nodes() for edge in (inner.start, inner.end)}
+    broken: dict[tuple[str, int], list[list[int]]] = {}  # by word: the parts of each occurrence, as source units
+    sources: list[Span] = []
+    for start, end in source_units:
+        cuts = [start, *(edge for edge in range(start + 1, end) if edge in edges), end]
+        key = plain.text[start:end].casefold(), end - start
+        broken.setdefault(key, []).append(list(range(len(sources), len(sources) + len(cuts) - 1)))
+        sources += pairwise(cuts)
+    targets, pairs = list[Span](), list[tuple[int, int]]()
+    words = [(target[start:end].casefold(), end - start) for start, end in target_units]
+    counts, used = Counter(words), Counter[tuple[str, int]]()
+    for (start, end), key in zip(target_units, words, strict=True):
+        parts = broken.get(key, [])
+        indices = parts[used[key]] if len(parts) == counts[key] else []
+        used[key] += 1
+        if len(indices) < 2:
+            targets.append((start, end))
+            continue
+        for index in indices:
+            length = sources[index][1] - sources[index][0]
+            pairs.append((len(targets), index))
+            targets.append((start, start + length))
+            start += length
+    return sources, targets, pairs
 
 
 @dataclass
@@ -158,11 +199,13 @@ class _Projection:
 
     def write_children(self, nodes: Sequence[Node], source: Span, target: Span, start: int, end: int) -> None:
         """Write the characters from `start` to `end`, with nodes inside. `source` and `target` are ranges of units."""
-        position = start
+        position, before = start, None
         for placed in self._place(nodes, source, target, start, end):
-            self._write_range(position, placed.start)
+            is_next = placed.node.is_adjacent and before is nodes[nodes.index(placed.node) - 1]
+            if not (is_next and self.text[position : placed.start].isspace()):
+                self._write_range(position, placed.start)
             self._write_node(placed)
-            position = placed.end
+            position, before = placed.end, placed.node
         self._write_range(position, end)
 
     def _place(self, nodes: Sequence[Node], source: Span, target: Span, start: int, end: int) -> list[_Placed]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dragoman.core.errors import DataError, require_extra
+from dragoman.core.errors import DataError
+from dragoman.data.file_formats import PAIRS, recognise_format
 from dragoman.data.formats import (
     SUBTITLES,
     display_name,
@@ -19,29 +19,25 @@ from dragoman.data.formats import (
     type_by_name,
 )
 from dragoman.data.languages import LANGUAGE_NAMES, language_code
+from dragoman.data.po_files import parse_po
 from dragoman.data.subtitles import MAX_CUES, match_cues, read_cues
 from dragoman.data.tokenizer import LinePairs, RejectedUnit
+from dragoman.data.xliff_files import xliff_segments
 from dragoman.data.xml_files import XML_LANG, inline_text, local_name, parse_xml
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
     from lxml.etree import _ElementTree as ElementTree
-    from polib import POFile
 
-FORMAT_OF_ENDING = {name: name for name in ("tsv", "jsonl", "tmx", "po", "xliff")} | {"pot": "po", "xlf": "xliff"}
 READABLE = "TSV, JSONL, TMX, PO or XLIFF"
 # Names of columns, apart from those of languages, by which the first line of a TSV file is recognised as its header.
 METADATA_COLUMNS = frozenset(("id", "score", "label", "lang"))
 TEXT_NAMES = "source target src tgt trg text sentence translation reference ref input output"
 TEXT_COLUMNS = frozenset(TEXT_NAMES.split())
-NO_TRANSLATION, EMPTY, FUZZY = "no translation", "empty", "fuzzy or not approved"
+NO_SOURCE, NO_TRANSLATION, EMPTY, FUZZY = "no source", "no translation", "empty", "fuzzy or not approved"
 OBSOLETE, OTHER_LANGUAGE, NOT_TRANSLATABLE = "obsolete", "other language", "not to be translated"
 HEADER, FEW_COLUMNS, VARIANT = "header", "too few columns", "another translation of the same language"
 NO_PARTNER, MANY_CUES = "no cue at the same time", "too many overlapping cues"
-FUZZY_STATES = frozenset(
-    ("needs-adaptation", "needs-l10n", "needs-review-adaptation", "needs-review-l10n", "needs-review-translation")
-)
-UNTRANSLATED_STATES = frozenset(("new", "needs-translation", "initial"))
 
 
 class Languages(NamedTuple):
@@ -105,12 +101,13 @@ def read_pair_file(
     if file_format == "jsonl":
         if src_field is None or tgt_field is None:
             raise DataError(f"{name}: JSONL; name the keys of both sides with --src-field and --tgt-field")
-        return read_pairs(path, path, src_field, tgt_field)
+        sides = (read_lines(path, field) for field in (src_field, tgt_field))
+        return _collect(path, (Unit(number, *row) for number, row in enumerate(zip(*sides, strict=True), 1)))
     if file_format == "tsv":
         source, target = tsv_fields(path, languages)
         return _collect(path, _tsv_units(read_utf8(path), src_field or source, tgt_field or target, name))
     if file_format == "po":
-        return _collect(path, _po_units(read_utf8(path).decode(), name, languages))
+        return _collect(path, _po_units(read_bytes(path), name, languages))
     tree = parse_xml(read_bytes(path), name)
     units = _tmx_units(tree, name, languages) if file_format == "tmx" else _xliff_units(tree, name, languages)
     return _collect(path, units)
@@ -118,13 +115,9 @@ def read_pair_file(
 
 def pair_format(path: str) -> str | None:
     """Return the format of a file with both sides, by its name or its content; None if it has one side."""
-    if (file_format := FORMAT_OF_ENDING.get(type_by_name(path))) is not None:
+    if (file_format := recognise_format(path, PAIRS)) is not None:
         return file_format
-    raw = read_bytes(path)
-    start = raw[:4096].replace(b"\0", b"")  # UTF-16 reads as Latin-1 without its zeros
-    marks = {b"<tmx": "tmx", b"<xliff": "xliff", b'msgid "': "po"}
-    named = next((name for mark, name in marks.items() if mark in start), None)
-    return named or ("tsv" if looks_like_tsv(raw) else None)
+    return "tsv" if looks_like_tsv(read_bytes(path)) else None
 
 
 def _collect(path: str, units: Iterator[Unit]) -> LinePairs:
@@ -305,73 +298,35 @@ def _language_fit(in_file: Languages, chosen: Languages) -> int | None:
     return len(known) if all(matches_language(code, name) for code, name in known) else None
 
 
-def _po_units(text: str, name: str, languages: Languages) -> Iterator[Unit]:
-    catalog = parse_po(text, name)
-    in_file = Languages(None, catalog.metadata.get("Language") or None)
-    for entry in catalog:
-        forms: Mapping[int, str] = entry.msgstr_plural
-        pairs = [(entry.msgid, entry.msgstr)]
-        if forms:
-            singular = [(entry.msgid, forms[min(forms)])] if len(forms) > 1 else []
-            pairs = [*singular, (entry.msgid_plural, forms[max(forms)])]
-        for source, target in pairs:
-            reason = OBSOLETE if entry.obsolete else FUZZY if entry.fuzzy else "" if target else NO_TRANSLATION
-            unit = Unit(entry.linenum, " ".join(source.split()), " ".join(target.split()), reason)
+def _po_units(raw: bytes, name: str, languages: Languages) -> Iterator[Unit]:
+    catalog = parse_po(raw, name)
+    in_file = Languages(None, catalog.language)
+    for entry in catalog.entries:
+        forms = entry.translations
+        for form in sorted({min(forms), max(forms)}):
+            source, target = entry.source(form), forms[form].text
+            is_fuzzy = "fuzzy" in entry.flags
+            reason = OBSOLETE if entry.is_obsolete else FUZZY if is_fuzzy else "" if target else NO_TRANSLATION
+            unit = Unit(entry.line, " ".join(source.split()), " ".join(target.split()), reason)
             yield _arrange(unit, in_file, languages)
-
-
-def parse_po(text: str, name: str) -> POFile:
-    """Parse a PO file."""
-    require_extra("polib", "formats")
-    import polib
-
-    text = text.replace("\r\n", "\n")
-    try:
-        return polib.pofile(text if "\n" in text else f"{text}\n", encoding="utf-8")
-    except (OSError, ValueError, IndexError, KeyError, AttributeError) as error:
-        raise DataError(f"{name}: not a PO file ({' '.join(str(error).split())})") from None
 
 
 def _xliff_units(tree: ElementTree, name: str, languages: Languages) -> Iterator[Unit]:
     root = root_element(tree, "xliff", name)
-    for unit in xliff_segments(root):
-        source, target = (None if side is None else inline_text(side) for side in (unit.source, unit.target))
-        line = unit.element.sourceline or 1
-        state = "" if unit.target is None else unit.target.get("state") or unit.element.get("state") or ""
+    for segment in xliff_segments(root):
+        sides = (segment.source, segment.target)
+        source, target = ("" if side is None else inline_text(side) for side in sides)
         reason = ""
-        if not unit.is_translatable:
+        if segment.source is None:
+            reason = NO_SOURCE
+        elif not segment.is_translatable:
             reason = NOT_TRANSLATABLE
-        elif not target or state in UNTRANSLATED_STATES:
+        elif not target or not segment.is_translated:
             reason = NO_TRANSLATION
-        elif state in FUZZY_STATES:
+        elif segment.needs_review:
             reason = FUZZY
-        yield _arrange(Unit(line, source or "", target or "", reason), unit.languages, languages)
-
-
-@dataclass(frozen=True)
-class XliffSegment:
-    """A segment of an XLIFF file: a `trans-unit` of version 1.2, a `segment` of version 2."""
-
-    element: Element
-    source: Element
-    target: Element | None
-    is_translatable: bool
-    languages: Languages
-
-
-def xliff_segments(root: Element) -> Iterator[XliffSegment]:
-    """Yield the segments of an XLIFF document in order."""
-    for element in root.iter("{*}trans-unit", "{*}segment"):
-        source, target = (next(element.iterchildren(f"{{*}}{side}"), None) for side in ("source", "target"))
-        if source is None:
-            continue
-        ancestors = [element, *element.iterancestors()]
-        file = next((parent for parent in ancestors if local_name(parent) == "file"), root)
-        is_translatable = next((p.get("translate") for p in ancestors if p.get("translate")), "yes") != "no"
-        languages = Languages(
-            file.get("source-language") or root.get("srcLang"), file.get("target-language") or root.get("trgLang")
-        )
-        yield XliffSegment(element, source, target, is_translatable, languages)
+        in_file = Languages(segment.source_language, segment.target_language)
+        yield _arrange(Unit(segment.element.sourceline or 1, source, target, reason), in_file, languages)
 
 
 # -- subtitles ---------------------------------------------------------------------------------------------------------

@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from dragoman.data.inline_markup import CLOSE, OPEN, DocumentBuilder, Mark, Part, PieceDocument, TextSegment, protect
 from dragoman.data.subtitles import CUE_TAG, read_cues
 
 DIALOGUE = re.compile(r"^(?=[ \t]*(?:<[^<>]*>|\{[^{}]*\})*[-–—‐>])", re.MULTILINE)
+BLANK_LINES = re.compile(r"\n(?:[ \t]*\r?\n)+")
 DASH = re.compile(r"[ \t]*[-–—‐][ \t]*")
 BRACE_TAG = "{\\"  # the start of a tag that has no escape
 PAIRED_TAG = re.compile(r"<(/?)([a-zA-Z]+)")
@@ -27,11 +29,10 @@ def parse_subtitles(text: str, name: str) -> PieceDocument:
     for cue in read_cues(text, name):
         builder.add_text(text[position : cue.offset])
         position = cue.offset + len(cue.text)
-        starts = [match.start() for match in DIALOGUE.finditer(cue.text)]
-        bounds = (
-            [0, *(start for start in starts if start > 0), len(cue.text)] if len(starts) > 1 else [0, len(cue.text)]
-        )
-        for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+        speakers = [match.start() for match in DIALOGUE.finditer(cue.text)]
+        blocks = [match.end() for match in BLANK_LINES.finditer(cue.text)]
+        bounds = sorted({0, *(speakers if len(speakers) > 1 else ()), *blocks, len(cue.text)})
+        for start, end in pairwise(bounds):
             if dash := DASH.match(cue.text, start, end):
                 builder.add_text(dash[0])
                 start = dash.end()

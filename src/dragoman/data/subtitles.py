@@ -11,7 +11,12 @@ from dragoman.core.errors import DataError, error_at_line
 
 TIME = r"(?:([0-9]{1,4}):)?([0-9]{1,2}):([0-9]{2})[.,]([0-9]{1,3})"
 TIME_LINE = re.compile(rf"^[ \t]*{TIME}[ \t]+-->[ \t]+{TIME}(?=[ \t\r\n]|\Z)[^\n]*(?:\n|\Z)", re.MULTILINE)
-ARROW_LINE = re.compile(r"^[ \t]*[0-9]+:[0-9][^\n]*->", re.MULTILINE)  # a line that is meant to be a time line
+NUMBER_LINE = r"[ \t]*[0-9]+[ \t]*\r?\n"
+NEXT_NUMBER = re.compile(rf"(?:\A|(?<=\n)){NUMBER_LINE}\Z")  # of the cue that follows
+# A line that is meant to be a time line: where one is expected, with times on both sides of an arrow.
+ARROW_LINE = re.compile(
+    rf"(?:\A|^[ \t]*\r?\n|^{NUMBER_LINE})([ \t]*[0-9]+:[0-9][0-9:.,]*[ \t]*-+>[ \t]*[0-9])", re.MULTILINE
+)
 BLANK_LINE = re.compile(r"^[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 # The tags of SRT and VTT: <i>, <v Mary>, <c.loud>, <00:19.000>, {\an8}
 CUE_TAG = re.compile(r"</?[a-zA-Z][^<>\n]*>|<\d[\d:.]*>|\{\\[^{}\n]*\}")
@@ -40,6 +45,9 @@ class Cue:
 def read_cues(text: str, name: str) -> list[Cue]:
     """Return the cues of an SRT or VTT file.
 
+    A blank line ends a cue of VTT. SRT files of many programs have blank lines inside of cues, or none between them: a
+    cue ends before the number and the times of the next one.
+
     >>> [cue] = read_cues("1\\n00:00:01,000 --> 00:00:02,500\\n<i>Good</i>\\nmorning\\n", "a.srt")
     >>> cue.start, cue.end, cue.plain_text
     (1000, 2500, 'Good morning')
@@ -50,19 +58,23 @@ def read_cues(text: str, name: str) -> list[Cue]:
     time_lines = list(TIME_LINE.finditer(text))
     starts = {match.start() for match in time_lines}
     for match in ARROW_LINE.finditer(text):
-        if match.start() not in starts:
-            number = text.count("\n", 0, match.start()) + 1
+        if match.start(1) not in starts:
+            number = text.count("\n", 0, match.start(1)) + 1
             example = "00:00:01.000 --> 00:00:02.500" if is_vtt else "00:00:01,000 --> 00:00:02,500"
             raise error_at_line(name, number, f"not the times of a cue; write them as {example}")
     if not time_lines:
         raise DataError(f"{name}: no cues; subtitles have lines such as 00:00:01,000 --> 00:00:02,500")
     next_starts = [*(match.start() for match in time_lines[1:]), len(text)]
     for match, next_start in zip(time_lines, next_starts, strict=True):
-        blank = BLANK_LINE.search(text, match.end())
-        end = next_start if blank is None else min(blank.start(), next_start)
+        cue_text = text[match.end() : next_start]
+        if is_vtt:
+            blank = BLANK_LINE.search(cue_text)
+            cue_text = cue_text if blank is None else cue_text[: blank.start()]
+        elif next_start < len(text):
+            cue_text = NEXT_NUMBER.sub("", cue_text)
         line, counted = line + text.count("\n", counted, match.start()), match.start()
         first, last = _milliseconds(match.groups()[:4]), _milliseconds(match.groups()[4:])
-        cues.append(Cue(first, last, text[match.end() : end].rstrip("\r\n"), line, match.end(), is_vtt))
+        cues.append(Cue(first, last, cue_text.rstrip(), line, match.end(), is_vtt))
     return cues
 
 

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from dragoman.data.copied_items import PROTECTED
 from dragoman.data.document_formats import DocumentFile
-from dragoman.data.inline_markup import Part, PlainText, TextSegment, plain_text
+from dragoman.data.inline_markup import Part, PlainText, Rendering, TextSegment, plain_text
 from dragoman.data.markup_projection import (
     Span,
     UnitAlignment,
+    break_at_marks,
+    connected,
     diagonal_weights,
     prefer_equal_units,
     project,
@@ -25,11 +27,12 @@ from dragoman.data.xml_files import ILLEGAL
 from dragoman.models.text_pipeline import TranslatedSentence, join_sentences
 from dragoman.models.translation import Translation
 
+TIE_WEIGHT = 1e-6  # of relative positions, by which one of several units of a token is chosen
 Sentences = list[list[TranslatedSentence]]  # of each text
 Translated = list[list[Part] | None]  # the parts of each segment; None: as they were
 
 
-def translate_document(file: DocumentFile, translate_texts: Callable[[list[str]], Sentences]) -> str:
+def translate_document(file: DocumentFile, translate_texts: Callable[[list[str]], Sentences]) -> Rendering:
     """Return a document with its text translated, and everything else as it was.
 
     Args:
@@ -38,7 +41,8 @@ def translate_document(file: DocumentFile, translate_texts: Callable[[list[str]]
     job = SegmentTranslation(file.document.segments)
     while job.texts:
         job.add(translate_texts(job.texts))
-    return file.prefix + file.document.render(job.results[0])
+    rendering = file.document.render(job.results[0])
+    return Rendering(file.prefix + rendering.text, rendering.unchanged)
 
 
 class SegmentTranslation:
@@ -90,8 +94,9 @@ def _put_back(plain: PlainText, target: str, sentences: Sequence[TranslatedSente
     source_units = split_units(plain.text, [(start, start + len(mark.shown)) for start, mark in plain.shown])
     target_units = split_units(target, [(start, end) for start, end, _ in shown_spans(plain, target)])
     translations = [s.translations[min(rank, len(s.translations) - 1)] for s in sentences if s.translations]
+    source_units, target_units, pairs = break_at_marks(plain, target, source_units, target_units)
     weights = unit_weights(plain.text, source_units, target, target_units, translations)
-    alignment = UnitAlignment(source_units, target_units, weights)
+    alignment = UnitAlignment(source_units, target_units, connected(weights, pairs))
     return project(plain, target, prefer_equal_units(alignment, plain.text, target))
 
 
@@ -119,7 +124,8 @@ def unit_weights(
         block = diagonal_weights(rows, columns) if attention is None else attention[:rows, :columns]
         weights += writes[:, row : row + rows] @ block @ reads[column : column + columns]
         row, column = row + rows, column + columns
-    return weights if weights.any() else diagonal_weights(len(target_units), len(source_units))
+    diagonal = diagonal_weights(len(target_units), len(source_units))
+    return weights * (1.0 + TIE_WEIGHT * diagonal) if weights.any() else diagonal
 
 
 def _token_shares(text: str, units: Sequence[Span], tokens: Sequence[str]) -> NDArray[np.float64]:

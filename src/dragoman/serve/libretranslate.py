@@ -240,7 +240,7 @@ async def _translate_html(
     by_rank = [iter(results) for results in job.results]
     n_best = []
     for document in documents:
-        written = (document.render(list(islice(results, len(document.segments)))) for results in by_rank)
+        written = (document.render(list(islice(results, len(document.segments)))).text for results in by_rank)
         n_best.append(list(dict.fromkeys(written)))
     return n_best
 
