@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from dragoman.core.errors import DataError
 from dragoman.data.languages import (
     LANGUAGE_NAMES,
     TWO_LETTER_CODES,
+    Languages,
     choose_languages,
     language_from_path,
     languages_from_paths,
@@ -68,19 +70,29 @@ def test_every_language_has_codes_of_three_letters() -> None:
         (["train.de", "references.txt"], ["de", None]),
         (["pairs.tsv", "pairs.tsv"], [None, None]),
         (["-", "train.en"], [None, "en"]),
+        (["x.pt-br", "x.zh_CN"], ["pt", "zh"]),
+        (["film.de.srt", "film.en.vtt"], ["de", "en"]),
+        (["news.de-en.tsv"], ["de", "en"]),
+        (["DE-EN.tmx"], ["de", "en"]),
+        (["tatoeba_en-it.tsv"], ["en", "it"]),
+        (["train_deu_eng.tsv"], ["de", "en"]),
+        (["my_so_file.tsv"], [None, None]),
+        (["pairs_no_id.tsv"], [None, None]),
+        (["this-is-it.tsv"], [None, None]),
+        (["x.pt-br.tsv"], [None, None]),
     ],
 )
 def test_languages_by_names_of_files(paths: list[str], expected: list[str | None]) -> None:
-    assert languages_from_paths(paths) == expected
+    assert list(languages_from_paths(paths)) == expected
 
 
-def test_given_languages_come_first_and_names_of_files_last() -> None:
-    paths = ["train.de", "train.en"]
-    assert choose_languages([None, None], paths) == ["de", "en"]
-    assert choose_languages([None, None], paths, ["fr", None]) == ["fr", "en"]
-    assert choose_languages(["spa", None], paths, ["fr", None]) == ["es", "en"]
+def test_given_languages_come_first() -> None:
+    in_files = Languages("de", "en")
+    assert choose_languages([None, None], in_files) == ("de", "en")
+    assert choose_languages(["spa", None], in_files) == ("es", "en")
+    assert choose_languages(["en-GB", None], in_files) == ("en", None), "the sides are in different languages"
     with pytest.raises(DataError, match="--tgt-lang klingon: not a language code"):
-        choose_languages([None, "klingon"], paths)
+        choose_languages([None, "klingon"], in_files)
 
 
 def test_only_names_of_files_count() -> None:
@@ -103,6 +115,28 @@ def test_languages_are_recorded_and_used(model: Path, texts: tuple[list[str], li
     assert entry.languages == LanguagePair("fr", "it"), "a given name overrides them"
     [entry] = ModelRegistry.from_arguments([f"best={model}"])
     assert entry.languages == LanguagePair("de", "en")
+
+
+def test_dev_pairs_are_read_in_the_direction_of_training(tmp_path: Path) -> None:
+    """The content of a file counts, not its name; and the languages of a model that is trained further."""
+    from dragoman.cli.options import PairFileOptions
+    from dragoman.cli.train_translator import TextOptions
+
+    for name, source in (("train.de-en.tmx", "en"), ("dev.tmx", "de")):
+        variants = '<tuv xml:lang="de"><seg>Haus</seg></tuv><tuv xml:lang="en"><seg>house</seg></tuv>'
+        (tmp_path / name).write_text(f'<tmx><header srclang="{source}"/><body><tu>{variants}</tu></body></tmx>')
+    files = PairFileOptions(pairs=str(tmp_path / "train.de-en.tmx"))
+    texts = TextOptions(pair_file=files, dev_pairs=str(tmp_path / "dev.tmx"))
+    lines, dev = texts.read()
+    assert dev is not None and lines.languages == ("en", "de") and lines.source == dev.source == ["house"]
+    lines, dev = texts.with_languages(_GermanEnglish()).read()  # type: ignore[arg-type]
+    assert dev is not None and lines.languages == ("de", "en") and lines.source == dev.source == ["Haus"]
+
+
+class _GermanEnglish:
+    """The languages of a translator."""
+
+    source, target = SimpleNamespace(language="de"), SimpleNamespace(language="en")
 
 
 def test_models_without_languages_load(model: Path, tmp_path: Path) -> None:

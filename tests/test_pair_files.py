@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from command import good, run  # noqa: F401
 from damage import damaged
 from dragoman.core.errors import DataError
 from dragoman.data.formats import read_lines, read_text
-from dragoman.data.pair_files import Languages, pair_format, read_pair_file, read_pairs
+from dragoman.data.languages import Languages
+from dragoman.data.pair_files import pair_format, read_pair_file, read_pairs, tsv_fields
 from dragoman.data.subtitles import Cue, match_cues
 
 FILES = Path(__file__).parent / "formats"
@@ -38,7 +40,7 @@ def test_tsv_is_recognised_by_its_tabs(tmp_path: Path, name: str) -> None:
     assert rows_of(path, src_field="2", tgt_field="3") == [(f"links {n}", f"rechts {n}") for n in range(40)]
     assert rejected(path, src_field="2", tgt_field="3") == [(41, "empty"), (42, "too few columns")]
     both = read_pairs(path, path)
-    assert (both.source[0], both.target[0]) == ("0", "links 0")
+    assert (both.source[0], both.target[0]) == ("links 0", "rechts 0"), "numbers are not text"
 
 
 def test_a_column_can_be_chosen_in_a_file_of_any_name(tmp_path: Path) -> None:
@@ -161,6 +163,125 @@ def test_entities_are_refused(tmp_path: Path, declarations: str) -> None:
     (tmp_path / "bomb.tmx").write_text(BOMB.format(declarations))
     with pytest.raises(DataError, match=r"bomb\.tmx"):
         rows_of(tmp_path / "bomb.tmx")
+
+
+# -- languages of pair files -------------------------------------------------------------------------------------------
+
+
+def tmx(path: Path, *pairs: tuple[str, str], source: str = "de") -> Path:
+    """A file with one unit, whose text in each language is its tag."""
+    unit = "".join(f'<tuv xml:lang="{tag}"><seg>{text}</seg></tuv>' for tag, text in pairs)
+    path.write_text(f'<tmx><header srclang="{source}"/><body><tu>{unit}</tu></body></tmx>')
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("memory.tmx", {}, ("de", "en")),
+        ("memory.tmx", {"languages": Languages("eng")}, ("en", "de")),
+        ("app.po", {}, (None, "de")),
+        ("app.po", {"languages": Languages("deu")}, ("de", None)),
+        ("app-1.2.xlf", {}, ("en", "de")),
+        ("app-2.0.xlf", {"languages": Languages("de")}, ("de", "en")),
+    ],
+)
+def test_languages_of_files(name: str, options: dict[str, Any], expected: tuple[str | None, str | None]) -> None:
+    assert read_pair_file(str(FILES / name), **options).languages == expected
+
+
+def test_the_content_of_a_file_counts_more_than_its_name(tmp_path: Path) -> None:
+    path = tmx(tmp_path / "news.de-en.tmx", ("de", "Haus"), ("en", "house"), source="en")
+    pairs = read_pair_file(str(path))
+    assert (pairs.source, pairs.languages) == (["house"], ("en", "de"))
+    assert pairs.reversed.languages == ("de", "en") == pairs.reversed.select([0]).languages
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "fields", "expected"),
+    [
+        ("pairs.de-en.tsv", "", (None, None), ("de", "en")),
+        ("pairs.de-en.tsv", "", ("2", "1"), ("en", "de")),
+        ("pairs.tsv", "German\teng\n", (None, None), ("de", "en")),
+        ("pairs.de-en.tsv", "fr\tit\n", ("2", "1"), ("it", "fr")),
+        ("pairs.tsv", "source\ten-US\n", (None, None), (None, "en")),
+        ("my_so_file.tsv", "", (None, None), (None, None)),
+    ],
+)
+def test_languages_of_tables(
+    tmp_path: Path, name: str, header: str, fields: tuple[str | None, str | None], expected: tuple[str | None, ...]
+) -> None:
+    (tmp_path / name).write_text(f"{header}eins\tone\nzwei\ttwo\n")
+    assert read_pair_file(str(tmp_path / name), *fields).languages == expected
+
+
+def test_languages_of_texts(tmp_path: Path) -> None:
+    film = read_pairs(str(FILES / "film.en.srt"), str(FILES / "film.de.srt"))
+    assert film.languages == ("en", "de")
+    path = tmp_path / "pairs.de-en.jsonl"
+    path.write_text('{"en": "one", "de": "eins"}\n')
+    assert read_pair_file(str(path), "en", "de").languages == ("en", "de")
+    (tmp_path / "pairs.de-en.txt").write_text("eins\tone\n" * 3)
+    assert read_pairs(*[str(tmp_path / "pairs.de-en.txt")] * 2, "2", "1").languages == ("en", "de")
+
+
+@pytest.mark.parametrize("given", ["de", "deu", "ger", "de-AT", "de_CH"])
+def test_languages_are_compared_by_their_codes(tmp_path: Path, given: str) -> None:
+    path = tmx(tmp_path / "m.tmx", ("de", "Haus"), ("en-GB", "house"), source="en")
+    assert rows_of(path, languages=Languages(given)) == [("Haus", "house")]
+    assert rows_of(FILES / "app.po", languages=Languages(given, "eng"))[0] == ("Willkommen", "Welcome")
+
+
+def test_regions_are_languages_of_their_own_where_a_file_has_both(tmp_path: Path) -> None:
+    path = tmx(tmp_path / "m.tmx", ("pt-BR", "trem"), ("pt-PT", "comboio"), source="pt-BR")
+    for source, target, row in (("pt-BR", "pt-PT", ("trem", "comboio")), ("pt-PT", None, ("comboio", "trem"))):
+        assert rows_of(path, languages=Languages(source, target)) == [row]
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("id\tde\ten", ("eins", "one")),
+        ("id\ttarget\tsource", ("one", "eins")),
+        ("id\tsentence\ten", ("eins", "one")),
+        ("nr\tde\ten", ("eins", "one")),
+    ],
+)
+def test_columns_follow_the_header(tmp_path: Path, header: str, expected: tuple[str, str]) -> None:
+    (tmp_path / "t.tsv").write_text(f"{header}\n7\teins\tone\n")
+    assert rows_of(tmp_path / "t.tsv") == [expected] and rejected(tmp_path / "t.tsv") == [(1, "header")]
+    fields = tsv_fields(str(tmp_path / "t.tsv"))
+    assert rows_of(tmp_path / "t.tsv", src_field=fields[0], tgt_field=fields[1]) == [expected]
+
+
+def test_columns_of_numbers_are_not_text(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("1\teins\t77\tone\n2\tzwei\t78\ttwo\n\nragged\tx\n")
+    assert rows_of(tmp_path / "t.tsv") == [("eins", "one"), ("zwei", "two")]
+    (tmp_path / "t.tsv").write_text("1\tone\n2\ttwo\n")
+    assert rows_of(tmp_path / "t.tsv") == [("1", "one"), ("2", "two")], "there are only two columns"
+
+
+@pytest.mark.parametrize(
+    ("header", "fields", "message"),
+    [
+        ("de\ten\tfr", (None, None), r"t.tsv:1: has the columns de, en, fr; choose two with --src-field and --tgt"),
+        ("a\tb\tc", ("1", "1"), "t.tsv: column 1 is both source and target; choose two columns with --src-field"),
+        ("a\tde\tc", ("de", "2"), "t.tsv: column 2 is both source and target"),
+        ("a\tb\tc", ("2", None), "t.tsv: column 2 is both source and target"),
+        ("a\tb\tc", ("9" * 5000, "1"), "t.tsv: no column 9{20}; columns count from 1"),
+        ("a\tb\tc", ("1", "0"), "t.tsv: no column 0; columns count from 1"),
+    ],
+)
+def test_columns_that_cannot_be_read(
+    tmp_path: Path, header: str, fields: tuple[str | None, str | None], message: str
+) -> None:
+    (tmp_path / "t.tsv").write_text(f"{header}\nx\ty\tz\n")
+    with pytest.raises(DataError, match=message) as error:
+        read_pair_file(str(tmp_path / "t.tsv"), *fields)
+    assert len(str(error.value)) < 400
 
 
 # -- subtitles ---------------------------------------------------------------------------------------------------------

@@ -86,8 +86,10 @@ def test_notes_may_change_between_runs_of_a_ladder(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="another ladder"):
         check_settings(tmp_path, {"seed": 2}, {"languages": ["de", "fr"]})
     assert CorpusFiles(src="a.txt", tgt="b.en").language_notes == {}
-    assert CorpusFiles(pairs="in/news.de-en.tsv").language_notes == {"languages": ["de", "en"]}
-    assert CorpusFiles(pairs="x.tmx", src_lang="deu", tgt_lang="en").language_notes == {"languages": ["de", "en"]}
+    (tmp_path / "news.de-en.tsv").write_text("eins\tone\n")
+    assert CorpusFiles(pairs=str(tmp_path / "news.de-en.tsv")).language_notes == {"languages": ["de", "en"]}
+    memory = str(Path(__file__).parent / "formats" / "memory.tmx")
+    assert CorpusFiles(pairs=memory, src_lang="eng").language_notes == {"languages": ["en", "de"]}
 
 
 def test_two_directories_with_the_same_name(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class DoctorFileOptions(OptionGroup):
 
     def check(self) -> DoctorInput:
         """Return the input of the checks, or raise an error if options contradict each other."""
-        from dragoman.data.pair_files import Languages
+        from dragoman.data.languages import Languages
         from dragoman.doctor.examination import DoctorInput
 
         if self.pairs is not None or self.dev_pairs is not None:

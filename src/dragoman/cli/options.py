@@ -107,7 +107,8 @@ class PairFileOptions(OptionGroup):
     ) -> LinePairs:
         """Read --pairs, or else two texts, and report what is not used of them. `names` are the options of the texts."""
         from dragoman.data.formats import display_name
-        from dragoman.data.pair_files import Languages, read_pair_file, read_pairs
+        from dragoman.data.languages import Languages
+        from dragoman.data.pair_files import read_pair_file, read_pairs
         from dragoman.io.storage import write_text
 
         check_output_file("--rejected", self.rejected)

@@ -54,23 +54,28 @@ class TextOptions(OptionGroup):
         ),
     ] = None
 
-    def languages(self, base: Translator | None) -> list[str | None]:
-        """Return the codes of source and target language: given, of the model of --from, or by the names of the files."""
-        from dragoman.data.languages import choose_languages
-
-        files = [self.src or "", self.tgt or ""] if self.pair_file.pairs is None else [self.pair_file.pairs]
-        recorded = (None, None) if base is None else (base.source.language, base.target.language)
-        return choose_languages((self.pair_file.src_lang, self.pair_file.tgt_lang), files, recorded)
+    def with_languages(self, base: Translator | None) -> TextOptions:
+        """Return the options with the languages of the model of --from where no others are given."""
+        if base is None:
+            return self
+        given = self.pair_file
+        source, target = given.src_lang or base.source.language, given.tgt_lang or base.target.language
+        return replace(self, pair_file=replace(given, src_lang=source, tgt_lang=target))
 
     def read(self) -> tuple[LinePairs, LinePairs | None]:
-        """Return the training pairs and the dev pairs."""
+        """Return the training pairs, with the languages that are given or in the files, and the dev pairs."""
+        from dragoman.data.languages import choose_languages
+
         if (self.dev_src is None) != (self.dev_tgt is None):
             raise DataError("--dev-src and --dev-tgt must be given together")
         fields = self.src_field, self.tgt_field
         lines = self.pair_file.read(self.src, self.tgt, *fields)
+        languages = choose_languages((self.pair_file.src_lang, self.pair_file.tgt_lang), lines.languages)
+        lines = replace(lines, languages=languages)
         if self.dev_src is None and self.dev_pairs is None:
             return lines, None
-        held_out = replace(self.pair_file, pairs=self.dev_pairs, rejected=None)
+        source, target = languages
+        held_out = replace(self.pair_file, pairs=self.dev_pairs, src_lang=source, tgt_lang=target, rejected=None)
         return lines, held_out.read(self.dev_src, self.dev_tgt, *fields, "--dev-src, --dev-tgt")
 
 
@@ -235,8 +240,7 @@ def _set_up(
     model_config, training_config, given = settings
     with status("reading"):
         base = start.load(Translator, model_config, given["model"])
-        languages = texts.languages(base)
-        lines, dev = texts.read()
+        lines, dev = texts.with_languages(base).read()
         check_translator_data(lines, base.settings if base else model_config, given["model"])
     if base is not None:
         tokenizers.check_unused(start)
@@ -244,8 +248,8 @@ def _set_up(
             lines.source,
             lines.target,
             keep_tokenised=True,
-            source_language=languages[0],
-            target_language=languages[1],
+            source_language=lines.languages.source,
+            target_language=lines.languages.target,
         )
         translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
         with status("preparing the texts and choosing settings"):
@@ -253,7 +257,7 @@ def _set_up(
             return set_up_fine_tuning(translator, lines, dev, *tuning), base
     with status("preparing the texts and choosing settings"):
         data = tokenizers.encode, lines, dev
-        return set_up_training(*data, *settings, languages, stored, seconds_since_start), None
+        return set_up_training(*data, *settings, lines.languages, stored, seconds_since_start), None
 
 
 def _encode_texts(

@@ -22,6 +22,7 @@ MAX_BATCH_LINES = 256
 SUBTITLES = ("srt", "vtt")  # endings of subtitle files
 TSV_SAMPLE_BYTES = 1 << 16  # read to find out whether a file is TSV
 TSV_SHARE = 0.95  # of its lines have the same number of tabs
+MAX_COLUMN_DIGITS = 9  # of the number of a column
 
 
 def read_text(path: str | Path, field: str | None = None) -> bytes:
@@ -166,7 +167,7 @@ def _split_lines(text: bytes) -> list[bytes]:
 def _tsv_column(text: bytes, field: str, source: str) -> bytes:
     rows = [line.removesuffix(b"\r").split(b"\t") for line in _split_lines(text)]
     if field.isdecimal():
-        column, first = int(field) - 1, 1
+        column, first = column_number(field, source) - 1, 1
     else:
         header = [name.decode() for name in rows[0]]
         if field not in header:
@@ -178,6 +179,14 @@ def _tsv_column(text: bytes, field: str, source: str) -> bytes:
         if not 0 <= column < len(row):
             raise error_at_line(source, number, f"{len(row)} columns, but column {column + 1} is selected")
     return b"".join(row[column] + b"\n" for row in rows)
+
+
+def column_number(field: str, source: str) -> int:
+    """Return the number of a column, counted from 1."""
+    number = int(field) if len(field) <= MAX_COLUMN_DIGITS else 0
+    if number < 1:
+        raise DataError(f"{source}: no column {field:.20}; columns count from 1")
+    return number
 
 
 def _jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:

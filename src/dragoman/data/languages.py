@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
+from typing import NamedTuple
 
 from dragoman.core.errors import DataError, shorten
 
@@ -50,8 +51,42 @@ uig ug|ukr uk|urd ur|uzb uz|ven ve|vie vi|vol vo|wln wa|wol wo|xho xh|yid yi|yor
 
 TWO_LETTER_CODES = {entry[:3]: entry[4:] for entry in _THREE_LETTERS.strip().replace("\n", "|").split("|")}
 OTHER_ENDINGS = frozenset(
-    ["gz", "txt", "text", "tsv", "csv", "jsonl", "raw", "tok", "tokenized", "lc", "clean", "bpe", "trees"]
+    ["gz", "txt", "text", "tsv", "csv", "jsonl", "srt", "vtt", "raw", "tok", "tokenized", "lc", "clean", "bpe", "trees"]
 )
+# Codes that are English words: in my_so.tsv and pairs_no_id.tsv they are no languages.
+_WORDS = "am an as be he hi ho id ie is it la ma my no om or os pi so ti to us we"
+ENGLISH_WORDS = frozenset(_WORDS.split(" "))
+CODE = "[A-Za-z]{2,3}"
+CODE_PAIR = re.compile(rf"(?:(?P<words>.*[\W_])?)(?P<source>{CODE})(?P<join>[-_])(?P<target>{CODE})")
+SCRIPTS = "Arab|Cyrl|Deva|Hans|Hant|Jpan|Latn"
+WITH_REGION = re.compile(rf"({CODE})[-_]([A-Za-z]{{2}}|{SCRIPTS}|[0-9]{{3}})")  # pt-BR, zh_Hans, es-419
+REGIONS_NOT_PAIRS = frozenset(["pt-br", "zh-tw", "de-ch"])  # also codes of two languages, but hardly of one corpus
+
+
+class Languages(NamedTuple):
+    """The languages of the two sides of sentence pairs; None: unknown, or as in the file."""
+
+    source: str | None = None
+    target: str | None = None
+
+    @property
+    def reversed(self) -> Languages:
+        return Languages(self.target, self.source)
+
+    def or_else(self, others: Iterable[str | None]) -> Languages:
+        """Return these languages, and others where they are unknown. Both sides are never in the same language.
+
+        >>> Languages(None, "en").or_else(["de", "fr"]), Languages("en").or_else(["de", "en"])
+        (Languages(source='de', target='en'), Languages(source='en', target=None))
+        """
+        source, target = others
+        return Languages(
+            self.source or (None if source == self.target else source),
+            self.target or (None if target == self.source else target),
+        )
+
+
+AS_IN_FILE = Languages()
 
 
 def language_code(name: str) -> str | None:
@@ -64,9 +99,30 @@ def language_code(name: str) -> str | None:
     return code if code in LANGUAGE_NAMES else None
 
 
+def language_of_tag(tag: str | None) -> str | None:
+    """Return the two-letter code of a language tag, without its region; None if it is unknown.
+
+    >>> language_of_tag("de-AT"), language_of_tag("zh_Hans_CN"), language_of_tag("x-none"), language_of_tag(None)
+    ('de', 'zh', None, None)
+    """
+    return None if tag is None else language_code(re.split("[-_]", tag.strip())[0])
+
+
+def language_of_name(name: str) -> str | None:
+    """Return the code of a language by its code, with or without a region, or by its English name.
+
+    >>> language_of_name("German"), language_of_name("pt-BR"), language_of_name("score")
+    ('de', 'pt', None)
+    """
+    plain = name.strip()
+    by_name = next((code for code, language in LANGUAGE_NAMES.items() if language.lower() == plain.lower()), None)
+    is_code = re.fullmatch(CODE, plain) or WITH_REGION.fullmatch(plain)
+    return by_name or (language_of_tag(plain) if is_code else None)
+
+
 def check_language(name: str, option: str) -> str:
     """Return the two-letter code of a code, also of `de-AT`; raise an error that names the option if it is unknown."""
-    code = language_code(re.split("[-_]", name)[0])
+    code = language_of_tag(name)
     if code is None:
         raise DataError(f"{option} {shorten(name)}: not a language code of ISO 639, such as de or deu")
     return code
@@ -75,56 +131,82 @@ def check_language(name: str, option: str) -> str:
 def language_from_path(path: str) -> str | None:
     """Return the language that the name of a file ends with, or consists of.
 
-    >>> [language_from_path(path) for path in ("train.de", "corpus.de-en.deu", "data/de.txt", "news.tok.fr.gz")]
-    ['de', 'de', 'de', 'fr']
+    >>> [language_from_path(path) for path in ("train.de", "corpus.de-en.deu", "film.pt-br.srt", "news.tok.fr.gz")]
+    ['de', 'de', 'pt', 'fr']
     >>> [language_from_path(path) for path in ("train.txt", "de", "my_text.txt", "train.src", "-")]
     [None, 'de', None, None, None]
     """
     parts = PurePath(path).name.split(".")
     while len(parts) > 1 and parts[-1].lower() in OTHER_ENDINGS:
         parts.pop()
-    return language_code(parts[-1])
+    tag = WITH_REGION.fullmatch(parts[-1])
+    if tag is None:
+        return language_code(parts[-1])
+    return language_code(tag[1]) if _is_region(tag[1], tag[2]) else None
 
 
-def languages_from_paths(paths: Sequence[str]) -> list[str | None]:
+def _is_region(code: str, region: str) -> bool:
+    """Return whether the second part of `pt-br` or `pt_BR` is a region or a script, not another language."""
+    if code.islower() and not region.islower():
+        return True
+    return (
+        language_code(region) is None and code not in ENGLISH_WORDS
+    ) or f"{code}-{region}".lower() in REGIONS_NOT_PAIRS
+
+
+def languages_from_paths(paths: Sequence[str]) -> Languages:
     """Return the languages of two parallel texts by the names of their files, or by that of one file with both.
 
     Names that differ only in the codes at their ends, such as `train_de.txt` and `train_en.txt`, count as well. Texts are
     in different languages: if both names have the same one, neither is known.
 
-    >>> languages_from_paths(["train.de", "train.en"]), languages_from_paths(["train_de.txt", "train_en.txt"])
-    (['de', 'en'], ['de', 'en'])
-    >>> languages_from_paths(["a.de", "b.de"]), languages_from_paths(["my.src", "my.tgt"])
-    ([None, None], [None, None])
-    >>> languages_from_paths(["news.de-en.tsv"]), languages_from_paths(["pairs.tsv"])
-    (['de', 'en'], [None, None])
+    >>> [tuple(languages_from_paths(paths)) for paths in (["train.de", "train.en"], ["train_de.txt", "train_en.txt"])]
+    [('de', 'en'), ('de', 'en')]
+    >>> [tuple(languages_from_paths(paths)) for paths in (["a.de", "b.de"], ["my.src", "my.tgt"])]
+    [(None, None), (None, None)]
+    >>> [tuple(languages_from_paths([path])) for path in ("news.de-en.tsv", "news_de_en.tsv", "pairs_no_id.tsv")]
+    [('de', 'en'), ('de', 'en'), (None, None)]
     """
     if len(paths) == 1:
-        names = re.findall(r"(?<![^\W_])([a-z]{2,3})[-_]([a-z]{2,3})(?![^\W_])", PurePath(paths[0]).name)
-        pairs = ([language_code(source), language_code(target)] for source, target in names)
-        return next((pair for pair in pairs if all(pair)), [None, None])
-    languages = [language_from_path(path) for path in paths]
+        parts = PurePath(paths[0]).name.split(".")
+        pairs = (_language_pair(part) for part in parts)
+        return next((pair for pair in pairs if pair is not None), Languages())
+    languages = Languages(*map(language_from_path, paths))
     if not any(languages):
-        stems = [re.fullmatch(r"(.*[-_])([A-Za-z]{2,3})((?:\.\w+)*)", PurePath(path).name) for path in paths]
+        stems = [re.fullmatch(rf"(.*[-_])({CODE})((?:\.\w+)*)", PurePath(path).name) for path in paths]
         if all(stems) and len({(stem[1], stem[3]) for stem in stems if stem}) == 1:
-            languages = [language_code(stem[2]) if stem else None for stem in stems]
-            languages = languages if all(languages) else [None] * len(paths)
-    return languages if len({*languages}) == len(languages) or not all(languages) else [None] * len(paths)
+            languages = Languages(*(language_code(stem[2]) if stem else None for stem in stems))
+            languages = languages if all(languages) else Languages()
+    return Languages() if languages.source == languages.target else languages
 
 
-def choose_languages(
-    given: Sequence[str | None], paths: Sequence[str], recorded: Sequence[str | None] = (None, None)
-) -> list[str | None]:
-    """Return the languages of two texts: those of --src-lang and --tgt-lang, else recorded ones, else by their files.
+def _language_pair(part: str) -> Languages | None:
+    """Return the two languages at the end of a part of a file's name: `de-en`, `news_de-en`, `news_de_en`.
 
-    >>> choose_languages([None, "eng"], ["train.de", "train.tgt"])
-    ['de', 'en']
+    Codes that are English words count only in `en-it` and `news_en-it`, not in `en_it` or `news-en-it`.
+    """
+    match = CODE_PAIR.fullmatch(part)
+    if match is None:
+        return None
+    codes = match["source"], match["target"]
+    is_marked = match["join"] == "-" and not (match["words"] or "").endswith("-")
+    if not is_marked and any(code.lower() in ENGLISH_WORDS for code in codes):
+        return None
+    pair = Languages(*map(language_code, codes))
+    return pair if all(pair) and pair.source != pair.target and not _is_region(*codes) else None
+
+
+def choose_languages(given: Iterable[str | None], in_files: Languages) -> Languages:
+    """Return the languages of two texts: those of --src-lang and --tgt-lang, otherwise those of the files.
+
+    >>> choose_languages([None, "eng"], Languages("de", None))
+    Languages(source='de', target='en')
     """
     options = ("--src-lang", "--tgt-lang")
-    return [
-        (known or language) if code is None else check_language(code, option)
-        for option, code, known, language in zip(options, given, recorded, languages_from_paths(paths), strict=True)
-    ]
+    checked = (
+        None if code is None else check_language(code, option) for option, code in zip(options, given, strict=True)
+    )
+    return Languages(*checked).or_else(in_files)
 
 
 def saved_languages(config: Mapping[str, object]) -> tuple[str | None, str | None]:

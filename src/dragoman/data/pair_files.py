@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.core.errors import DataError
@@ -18,9 +18,10 @@ from dragoman.data.formats import (
     read_utf8,
     type_by_name,
 )
-from dragoman.data.languages import LANGUAGE_NAMES, language_code
+from dragoman.data.languages import AS_IN_FILE, Languages, language_of_name, language_of_tag, languages_from_paths
 from dragoman.data.po_files import parse_po
 from dragoman.data.subtitles import MAX_CUES, match_cues, read_cues
+from dragoman.data.tables import EMPTY, Table
 from dragoman.data.tokenizer import LinePairs, RejectedUnit
 from dragoman.data.xliff_files import xliff_segments
 from dragoman.data.xml_files import XML_LANG, inline_text, local_name, parse_xml
@@ -30,24 +31,10 @@ if TYPE_CHECKING:
     from lxml.etree import _ElementTree as ElementTree
 
 READABLE = "TSV, JSONL, TMX, PO or XLIFF"
-# Names of columns, apart from those of languages, by which the first line of a TSV file is recognised as its header.
-METADATA_COLUMNS = frozenset(("id", "score", "label", "lang"))
-TEXT_NAMES = "source target src tgt trg text sentence translation reference ref input output"
-TEXT_COLUMNS = frozenset(TEXT_NAMES.split())
-NO_SOURCE, NO_TRANSLATION, EMPTY, FUZZY = "no source", "no translation", "empty", "fuzzy or not approved"
+NO_SOURCE, NO_TRANSLATION, FUZZY = "no source", "no translation", "fuzzy or not approved"
 OBSOLETE, OTHER_LANGUAGE, NOT_TRANSLATABLE = "obsolete", "other language", "not to be translated"
-HEADER, FEW_COLUMNS, VARIANT = "header", "too few columns", "another translation of the same language"
+VARIANT = "another translation of the same language"
 NO_PARTNER, MANY_CUES = "no cue at the same time", "too many overlapping cues"
-
-
-class Languages(NamedTuple):
-    """The languages of the two sides; None: as in the file."""
-
-    source: str | None = None
-    target: str | None = None
-
-
-AS_IN_FILE = Languages()
 
 
 class Unit(NamedTuple):
@@ -57,6 +44,7 @@ class Unit(NamedTuple):
     source: str
     target: str
     reason: str = ""
+    languages: Languages = AS_IN_FILE  # as tags of the file
 
 
 def read_pairs(
@@ -68,14 +56,23 @@ def read_pairs(
     """
     if src == tgt != "-" and src_field is None and tgt_field is None and pair_format(src) is not None:
         return read_pair_file(src, languages=languages)
+    in_files = _languages_of_texts(src, tgt, src_field, tgt_field)
     if type_by_name(src) in SUBTITLES and type_by_name(tgt) in SUBTITLES:
-        return _collect(src, _subtitle_units(src, tgt))
+        return _collect(src, _subtitle_units(src, tgt), in_files)
     source = read_lines(src, src_field)
     target = read_parallel_lines(tgt, len(source), src, tgt_field)
     if src == tgt and source == target:
         remedy = "choose two columns or keys" if has_fields(src) else "give two files, or --src-field and --tgt-field"
         raise DataError(f"{display_name(src)}: source and target are the same text; {remedy}")
-    return LinePairs(source, target, src)
+    return LinePairs(source, target, src, languages=in_files)
+
+
+def _languages_of_texts(src: str, tgt: str, src_field: str | None, tgt_field: str | None) -> Languages:
+    """Return the languages of two texts by the names of their fields, or else of their files."""
+    by_name = languages_from_paths([src] if src == tgt else [src, tgt])
+    if src == tgt and src_field and tgt_field and src_field.isdecimal() and tgt_field.isdecimal():
+        by_name = by_name.reversed if (len(src_field), src_field) > (len(tgt_field), tgt_field) else by_name
+    return Languages(language_of_name(src_field or ""), language_of_name(tgt_field or "")).or_else(by_name)
 
 
 def read_pair_file(
@@ -85,10 +82,13 @@ def read_pair_file(
 
     Args:
         path: the file.
-        src_field, tgt_field: columns of TSV, by number or by name in the first line (default: `tsv_fields`); keys of
-            JSONL.
+        src_field, tgt_field: columns of TSV, by number or by name in the first line; keys of JSONL. By default, the
+            columns of a TSV file whose names are languages, or source and target; otherwise the first two with text.
         languages: which languages of a TMX file, or of a TSV file with a header, to read. If those of another file are
             exchanged, so are its sides.
+
+    Returns:
+        The pairs, with the languages that the file has for them. The name of the file counts only if it has none.
     """
     name = display_name(path)
     if path == "-":
@@ -102,10 +102,13 @@ def read_pair_file(
         if src_field is None or tgt_field is None:
             raise DataError(f"{name}: JSONL; name the keys of both sides with --src-field and --tgt-field")
         sides = (read_lines(path, field) for field in (src_field, tgt_field))
-        return _collect(path, (Unit(number, *row) for number, row in enumerate(zip(*sides, strict=True), 1)))
+        units = (Unit(number, *row) for number, row in enumerate(zip(*sides, strict=True), 1))
+        return _collect(path, units, _languages_of_texts(path, path, src_field, tgt_field))
     if file_format == "tsv":
-        source, target = tsv_fields(path, languages)
-        return _collect(path, _tsv_units(read_utf8(path), src_field or source, tgt_field or target, name))
+        table = Table.parse(read_utf8(path), name, (src_field, tgt_field))
+        columns = table.pair_columns(src_field, tgt_field, languages)
+        in_name = languages_from_paths([path])
+        return _collect(path, _tsv_units(table, columns), in_name if columns[0] < columns[1] else in_name.reversed)
     if file_format == "po":
         return _collect(path, _po_units(read_bytes(path), name, languages))
     tree = parse_xml(read_bytes(path), name)
@@ -120,9 +123,14 @@ def pair_format(path: str) -> str | None:
     return "tsv" if looks_like_tsv(read_bytes(path)) else None
 
 
-def _collect(path: str, units: Iterator[Unit]) -> LinePairs:
-    """Separate pairs from rejected units; a file without any pair is an error."""
+def _collect(path: str, units: Iterator[Unit], in_name: Languages | None = None) -> LinePairs:
+    """Separate pairs from rejected units; a file without any pair is an error.
+
+    Args:
+        in_name: the languages by the name of the file, if its units have none. Default: as the name has them.
+    """
     source, target, rejected = list[str](), list[str](), list[RejectedUnit]()
+    tags: set[Languages] = set()
     for unit in units:
         reason = unit.reason or ("" if unit.source.strip() and unit.target.strip() else EMPTY)
         if reason:
@@ -130,7 +138,11 @@ def _collect(path: str, units: Iterator[Unit]) -> LinePairs:
         else:
             source.append(unit.source)
             target.append(unit.target)
-    pairs = LinePairs(source, target, path, tuple(rejected))
+            tags.add(unit.languages)
+    in_units = ({language_of_tag(tag) for tag in side} for side in zip(*tags, strict=True)) if tags else ()
+    known = Languages(*(codes.pop() if len(codes) == 1 else None for codes in in_units))
+    languages = known.or_else(languages_from_paths([path]) if in_name is None else in_name)
+    pairs = LinePairs(source, target, path, tuple(rejected), languages)
     if not source:
         detail = "; ".join(pairs.rejection_summary()) or "it has no units"
         raise DataError(f"{display_name(path)}: no sentence pairs ({detail})")
@@ -140,91 +152,47 @@ def _collect(path: str, units: Iterator[Unit]) -> LinePairs:
 # -- TSV ---------------------------------------------------------------------------------------------------------------
 
 
-def _tsv_units(text: bytes, src_field: str, tgt_field: str, name: str) -> Iterator[Unit]:
-    lines = text.decode().removesuffix("\n").split("\n")
-    rows = [line.removesuffix("\r").split("\t") for line in lines]
-    if max(map(len, rows)) < 2:
-        raise DataError(f"{name}: has no columns separated by tabs; for two texts, use --src and --tgt")
-    columns = [_column_index(field, rows[0], name) for field in (src_field, tgt_field)]
-    has_names = not (src_field.isdecimal() and tgt_field.isdecimal())
-    for number, row in enumerate(rows, 1):
-        if number == 1 and (has_names or _is_header(row)):
-            yield Unit(1, "", "", HEADER)
-        elif len(row) <= max(columns):
-            yield Unit(number, "", "", EMPTY if row == [""] else FEW_COLUMNS)
-        else:
-            source, target = (row[column] for column in columns)
-            yield Unit(number, source, target)
-
-
-def _column_index(field: str, header: Sequence[str], name: str) -> int:
-    if field.isdecimal():
-        if int(field) < 1:
-            raise DataError(f"{name}: no column {field}; columns count from 1")
-        return int(field) - 1
-    if field not in header:
-        raise DataError(f"{name}:1: no column {field!r}; the first line has {', '.join(header)}")
-    return list(header).index(field)
+def _tsv_units(table: Table, columns: tuple[int, int]) -> Iterator[Unit]:
+    languages = table.languages(columns)
+    for row in table.select(columns):
+        source, target = row.cells or ("", "")
+        yield Unit(row.line, source, target, row.reason, languages)
 
 
 def tsv_fields(path: str, languages: Languages = AS_IN_FILE) -> tuple[str, str]:
-    """Return the columns of both sides of a TSV file.
+    """Return the columns of both sides of a TSV file: by name if its first line is a header, otherwise by number.
 
-    If the first line is a header, these are the names of the two languages, or of the first two columns with text.
-    Otherwise they are columns 1 and 2.
+    Args:
+        languages: which columns to choose of several languages.
     """
-    cells = read_utf8(path).decode().partition("\n")[0].removesuffix("\r").split("\t")
-    if len(cells) < 2 or not _is_header(cells):
-        return "1", "2"
-    by_language = {language: cell for cell in reversed(cells) if (language := column_language(cell)) is not None}
-    source, target = (by_language.get(language_code(_base(name or "")) or "") for name in languages)
-    if source is not None and target is not None:
-        return source, target
-    texts = [cell for cell in cells if cell.strip().lower() not in METADATA_COLUMNS]
-    first, second, *_ = texts if len(texts) > 1 else cells
-    return first, second
-
-
-def _is_header(cells: Sequence[str]) -> bool:
-    """Return whether cells are names of columns: `source`, `en`, `German`.
-
-    >>> _is_header(["de", "English"]), _is_header(["Hallo", "Hello"])
-    (True, False)
-    """
-    names = TEXT_COLUMNS | METADATA_COLUMNS
-    return all(cell.strip().lower() in names or column_language(cell) is not None for cell in cells)
-
-
-def column_language(name: str) -> str | None:
-    """Return the code of a column's language, by its code or its English name.
-
-    >>> column_language("de"), column_language("English"), column_language("id"), column_language("source")
-    ('de', 'en', None, None)
-    """
-    name = name.strip().lower()
-    if name in METADATA_COLUMNS:
-        return None
-    code = next((code for code, language in LANGUAGE_NAMES.items() if language.lower() == name), name)
-    return code if code in LANGUAGE_NAMES else None
+    table = Table.parse(read_utf8(path), display_name(path))
+    first, second = table.pair_columns(languages=languages)
+    return (table.rows[0][first], table.rows[0][second]) if table.has_header else (str(first + 1), str(second + 1))
 
 
 # -- TMX, PO, XLIFF ----------------------------------------------------------------------------------------------------
 
 
-def matches_language(code: str | None, language: str | None) -> bool:
-    """Return whether a language code of a file is the language chosen: `en-US` is `en`, and nothing chosen is any.
+def _normalise(tag: str | None) -> tuple[str, ...]:
+    """Return the parts of a language tag, with a two-letter code if there is one: `deu_AT` is `de`, `at`."""
+    base, *regions = (tag or "").strip().lower().replace("_", "-").split("-")
+    return language_of_tag(base) or base, *regions
 
-    >>> matches_language("en_US", "en"), matches_language("en", "en-US"), matches_language("de", "en")
-    (True, False, False)
+
+def language_match(tag: str | None, language: str | None) -> int | None:
+    """Return how well the language tag of a file fits a language that is chosen.
+
+    2: it is the language, 1: the language of another region, 0: one of them is unknown, None: another language.
+
+    >>> [language_match(*tags) for tags in (("en_US", "eng"), ("en", "en-US"), ("en", None), ("de", "en"))]
+    [2, 1, 0, None]
     """
-    if language is None:
-        return True
-    code, language = ((value or "").lower().replace("_", "-") for value in (code, language))
-    return code == language or code.startswith(f"{language}-")
-
-
-def _base(code: str) -> str:
-    return code.lower().replace("_", "-").partition("-")[0]
+    if tag is None or language is None:
+        return 0
+    parts, chosen = _normalise(tag), _normalise(language)
+    if parts[0] != chosen[0]:
+        return None
+    return 2 if parts[: len(chosen)] == chosen else 1
 
 
 def _tmx_units(tree: ElementTree, name: str, languages: Languages) -> Iterator[Unit]:
@@ -235,16 +203,16 @@ def _tmx_units(tree: ElementTree, name: str, languages: Languages) -> Iterator[U
     ]
     header = next(root.iter("{*}header"), None)
     declared = None if header is None else header.get("srclang")
-    source, target = _choose_languages(
-        {code for _, variants in units for code, _ in variants}, declared, languages, name
-    )
+    tags = {tag for _, variants in units for tag, _ in variants}
+    source_tags, target_tags = _choose_tags(tags, declared, languages, name)
+    chosen = Languages(min(source_tags), min(target_tags))
     for line, variants in units:
-        sources = [text for code, text in variants if matches_language(code, source)]
-        targets = [text for code, text in variants if matches_language(code, target)]
+        sources = [text for tag, text in variants if tag in source_tags]
+        targets = [text for tag, text in variants if tag in target_tags]
         if not sources or not targets:
             yield Unit(line, "", "", OTHER_LANGUAGE if len(variants) > 1 else NO_TRANSLATION)
             continue
-        yield Unit(line, sources[0], targets[0])
+        yield Unit(line, sources[0], targets[0], "", chosen)
         for _ in range(max(len(sources), len(targets)) - 1):
             yield Unit(line, "", "", VARIANT)
 
@@ -254,23 +222,34 @@ def _tmx_variant(variant: Element) -> tuple[str, str]:
     return variant.get(XML_LANG) or variant.get("lang") or "", "" if segment is None else inline_text(segment)
 
 
-def _choose_languages(codes: set[str], declared: str | None, languages: Languages, name: str) -> Languages:
-    """Return the two languages to read from a TMX file."""
-    available = ", ".join(sorted(codes)) or "none"
-    for option, language in zip(("--src-lang", "--tgt-lang"), languages, strict=True):
-        if language is not None and not any(matches_language(code, language) for code in codes):
+def _choose_tags(
+    tags: set[str], declared: str | None, languages: Languages, name: str
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return which language tags of a TMX file are the source, and which the target."""
+    available = ", ".join(sorted(tags)) or "none"
+
+    def of_language(language: str | None, option: str = "") -> frozenset[str]:
+        matches = {tag: match for tag in tags if (match := language_match(tag, language))}
+        if option and language is not None and not matches:
             raise DataError(f"{name}: {option} {language}: not a language of this file, which has {available}")
-    source, target = languages
-    bases = {_base(code) for code in codes}
-    if source is None and target is not None and len(bases) == 2:
-        source = next(iter(bases - {_base(target)}), None)
-    if source is None and declared is not None and _base(declared) in bases:
-        source = _base(declared)
-    if source is not None and target is None and len(others := bases - {_base(source)}) == 1:
-        target = others.pop()
-    if source is None or target is None:
+        return frozenset(tag for tag, match in matches.items() if match == max(matches.values()))
+
+    def others(chosen: frozenset[str]) -> frozenset[str]:
+        """The tags of the only other language, or of the only other region."""
+        bases = {_normalise(tag)[0] for tag in chosen}
+        remaining = {tag for tag in tags if _normalise(tag)[0] not in bases} or tags - chosen
+        return frozenset(remaining if len({_normalise(tag)[0] for tag in remaining}) == 1 else ())
+
+    source, target = of_language(languages.source, "--src-lang"), of_language(languages.target, "--tgt-lang")
+    if not source and target:
+        source = others(target)
+    if not source and declared is not None:
+        source = of_language(_normalise(declared)[0])
+    if source and not target:
+        target = others(source)
+    if not source or not target:
         raise DataError(f"{name}: has {available}; choose two languages with --src-lang and --tgt-lang")
-    return Languages(source, target)
+    return source, target
 
 
 def root_element(tree: ElementTree, expected: str, name: str) -> Element:
@@ -283,19 +262,18 @@ def root_element(tree: ElementTree, expected: str, name: str) -> Element:
 
 def _arrange(unit: Unit, in_file: Languages, languages: Languages) -> Unit:
     """Return a unit with its sides exchanged if its languages are, or rejected if they are others."""
-    fit = _language_fit(in_file, languages)
-    swapped_fit = _language_fit(in_file, Languages(languages.target, languages.source))
+    fit, swapped_fit = _language_fit(in_file, languages), _language_fit(in_file, languages.reversed)
     if fit is not None and (swapped_fit is None or fit >= swapped_fit):
-        return unit
+        return unit._replace(languages=in_file)
     if swapped_fit is not None:
-        return Unit(unit.line, unit.target, unit.source, unit.reason)
+        return Unit(unit.line, unit.target, unit.source, unit.reason, in_file.reversed)
     return Unit(unit.line, "", "", unit.reason or OTHER_LANGUAGE)
 
 
 def _language_fit(in_file: Languages, chosen: Languages) -> int | None:
-    """Return how many languages agree, None if one differs. Unknown languages agree with all."""
-    known = [(code, name) for code, name in zip(in_file, chosen, strict=True) if code is not None and name is not None]
-    return len(known) if all(matches_language(code, name) for code, name in known) else None
+    """Return how well the languages agree, None if one differs."""
+    matches = [language_match(tag, language) for tag, language in zip(in_file, chosen, strict=True)]
+    return None if None in matches else sum(match or 0 for match in matches)
 
 
 def _po_units(raw: bytes, name: str, languages: Languages) -> Iterator[Unit]:

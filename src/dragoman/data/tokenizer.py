@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypedDict, Unpack
 from unicodedata import category
@@ -16,6 +16,7 @@ from dragoman.data.casing import Truecaser
 from dragoman.data.copied_items import script
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
+from dragoman.data.languages import AS_IN_FILE, Languages
 from dragoman.data.letter_profiles import LetterProfile
 from dragoman.data.segmenters import SPACE_MARK, Segmenter, load_segmenter, train_segmenter
 from dragoman.data.trees import Treebank
@@ -184,11 +185,12 @@ class LinePairs:
     target: list[str]
     name: str = "source"  # of the source, for messages
     rejected: tuple[RejectedUnit, ...] = ()
+    languages: Languages = AS_IN_FILE  # as far as the file or its name says them
 
     @property
     def reversed(self) -> LinePairs:
         """The pairs with source and target exchanged."""
-        return LinePairs(self.target, self.source, "target")
+        return LinePairs(self.target, self.source, "target", languages=self.languages.reversed)
 
     def rejection_summary(self) -> list[str]:
         """Return for each reason how many units were rejected, with the first lines.
@@ -207,7 +209,9 @@ class LinePairs:
     def select(self, indices: Iterable[int]) -> LinePairs:
         """Return some of the pairs."""
         chosen = list(indices)
-        return LinePairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], self.name)
+        return replace(
+            self, source=[self.source[i] for i in chosen], target=[self.target[i] for i in chosen], rejected=()
+        )
 
     def spread(self, number: int) -> LinePairs:
         """Return at most this many pairs, spread evenly over the text."""

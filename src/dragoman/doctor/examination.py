@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dragoman.core.errors import DataError
-from dragoman.data.languages import check_language
-from dragoman.data.pair_files import AS_IN_FILE, Languages, pair_format, read_pair_file, tsv_fields
+from dragoman.data.languages import AS_IN_FILE, Languages, check_language
+from dragoman.data.pair_files import pair_format, read_pair_file, tsv_fields
 from dragoman.doctor import dev_checks, language_checks, pair_checks, text_checks
 from dragoman.doctor.alignment_checks import check_alignment
 from dragoman.doctor.arrangement import DoctorDocuments, arrange

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dragoman.data.language_id import LetterModel, LetterText
 from dragoman.data.languages import LANGUAGE_NAMES, languages_from_paths
-from dragoman.data.pair_files import column_language
+from dragoman.data.tables import column_language
 from dragoman.doctor.alignment_checks import best_path
 from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import Finding

@@ -14,8 +14,14 @@ from pathlib import Path
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.formats import read_lines
-from dragoman.data.languages import choose_languages, describe_language, language_from_path
-from dragoman.data.pair_files import Languages, read_pair_file, read_pairs
+from dragoman.data.languages import (
+    Languages,
+    choose_languages,
+    describe_language,
+    language_from_path,
+    languages_from_paths,
+)
+from dragoman.data.pair_files import read_pair_file, read_pairs
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.io.storage import write_text
 
@@ -74,12 +80,18 @@ class CorpusFiles:
         return Languages(self.src_lang, self.tgt_lang)
 
     @property
-    def language_codes(self) -> list[str | None]:
-        """The language of the text, or those of both sides, as far as they are given or in the names of the files."""
+    def language_codes(self) -> Sequence[str | None]:
+        """The language of the text, or those of both sides, as far as they are given or in the files or their names."""
         if self.text is not None:
             return [language_from_path(self.text)]
-        files = [path for path in (self.pairs or self.src, self.tgt) if path is not None]
-        return choose_languages(self.languages, files)
+        if self._pairs is not None:
+            return choose_languages(self.languages, self._pairs.languages)
+        return choose_languages(self.languages, languages_from_paths([self.src or "", self.tgt or ""]))
+
+    @cached_property
+    def _pairs(self) -> LinePairs | None:
+        """The sentence pairs of the file with both sides."""
+        return None if self.pairs is None else read_pair_file(self.pairs, languages=self.languages)
 
     @property
     def names(self) -> CorpusNames:
@@ -102,8 +114,8 @@ class CorpusFiles:
     def read(self) -> tuple[CorpusPart, CorpusPart | None, CorpusPart | None]:
         """Return the training text and, where they are given, dev and test text."""
         train = _read_part(self.src, self.tgt or self.text)
-        if self.pairs is not None:
-            train = _part_of(read_pair_file(self.pairs, languages=self.languages))
+        if self._pairs is not None:
+            train = _part_of(self._pairs)
         assert train is not None, "checked before"
         dev = _read_part(self.dev_src, self.dev_tgt or self.dev_text)
         return train, dev, _read_part(self.test_src, self.test_tgt or self.test_text)
