@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 
 from command import is_one_line
 from dragoman.core.errors import DataError
+from dragoman.data import held_out
 from dragoman.data.held_out import divide, hold_out
-from dragoman.data.near_duplicates import NGRAM, find_duplicates, group_duplicates, simplify
+from dragoman.data.near_duplicates import NGRAM, find_duplicates, find_leaks, group_duplicates, simplify
+from dragoman.io.corpus_split import part_names
+
+FORMATS = Path(__file__).parent / "formats"
 
 WORDS = [f"{a}{b}{c}" for a in ("ka", "lo", "mi", "tu") for b in ("ren", "sto", "fal") for c in ("d", "gen", "s", "um")]
 
@@ -78,6 +82,19 @@ def test_near_duplicates_are_those_of_the_definition() -> None:
     assert wrong == [] and together >= 0.95 * sum(a == b for a, b in combinations(expected, 2))
 
 
+def test_hashes_find_nearly_all_pairs_at_the_threshold() -> None:
+    """The bands of hashes are chosen for 97.5 % of the pairs of similarity 0.7."""
+    generator = random.Random(4)
+    pairs = []
+    while len(pairs) < 400:
+        words = ["".join(generator.choices("abcdefghijklmnop", k=5)) for _ in range(14)]
+        other = [*words[:-2], *("".join(generator.choices("abcdefghijklmnop", k=5)) for _ in range(2))]
+        if 0.7 <= jaccard(" ".join(words), " ".join(other)) < 0.8:
+            pairs.append((" ".join(words), " ".join(other)))
+    groups = group_duplicates([[line for pair in pairs for line in pair]])
+    assert np.mean(groups[::2] == groups[1::2]) > 0.94
+
+
 def test_duplicates_in_another_text_are_those_of_the_definition() -> None:
     lines = random_lines(400, seed=3)
     others, lines = [*lines[:300], "", "Tuston !"], [*lines[300:], "", "tuston", "tu"]
@@ -113,6 +130,36 @@ def test_held_out_lines_do_not_leak(seed: int, size: int) -> None:
     assert not set(groups[train].tolist()) & set(groups[dev].tolist())
     again = hold_out([lines], size, seed)
     assert np.array_equal(again[1], dev)
+
+
+def test_near_duplicates_that_the_hashes_miss_do_not_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no near-duplicate had been found: all comparisons are those of the definition."""
+    lines = random_lines(200, seed=5)
+    monkeypatch.setattr(held_out, "group_duplicates", lambda sides, similarity: np.arange(len(sides[0])))
+    expected = [
+        [other for other, text in enumerate(lines) if other != number and jaccard(line, text) >= 0.7]
+        for number, line in enumerate(lines)
+    ]
+    for seed in range(5):
+        divided = divide([lines], [30, 20], seed)
+        parts = [divided.train, *divided.parts]
+        assert [len(part) for part in parts] == [150, 30, 20]
+        part_of = {int(line): number for number, part in enumerate(parts) for line in part}
+        assert all(part_of[other] == part_of[line] for line in part_of if part_of[line] for other in expected[line])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0.3, 0.5, 0.7, 0.9]))
+def test_leaks_are_those_of_the_definition(seed: int, similarity: float) -> None:
+    lines = [*random_lines(40, seed), "", "ab", "ab"]
+    parts = np.random.default_rng(seed).integers(-1, 3, len(lines))
+    others = [[b for b in range(len(lines)) if 0 <= parts[b] != parts[a]] for a in range(len(lines))]
+    leaks = {
+        a
+        for a in np.flatnonzero(parts > 0).tolist()
+        if len(lines[a]) >= NGRAM and any(jaccard(lines[a], lines[b]) >= similarity for b in others[a])
+    }
+    assert set(find_leaks([lines], parts, similarity).tolist()) == leaks
 
 
 def test_seeds_give_different_lines() -> None:
@@ -182,6 +229,73 @@ def test_split_rows_of_tables(good: Any, corpus: Path) -> None:
     assert gzip.decompress((corpus / "dev.txt.gz").read_bytes()).count(b"\n") == 30
 
 
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.txt", "pairs"])
+@pytest.mark.parametrize("option", ["--text", "--pairs"])
+def test_split_tables_by_their_header(good: Any, corpus: Path, name: str, option: str) -> None:
+    """The header is no row, blank and ragged rows are left out, and the columns of languages are compared."""
+    same = [f"{number}\t{word}\t{word[::-1]}" for number, word in enumerate(WORDS) for _ in range(2)]
+    (corpus / name).write_text("\n".join(["id\tde\ten", *same[:50], "", "ragged", *same[50:]]) + "\n")
+    done = good("split", option, corpus / name, "--dev", 10, "--test", 10, "-o", corpus / "new")
+    assert f"{name}: 3 of {len(same) + 3} units are not used" in done.err
+    [train, dev, test] = (
+        (corpus / "new" / part_names([name], part)[0]).read_text().splitlines() for part in ("train", "dev", "test")
+    )
+    assert train[0] == dev[0] == test[0] == "id\tde\ten"
+    assert sorted([*train[1:], *dev[1:], *test[1:]]) == sorted(same)
+    assert not set(dev[1:]) & set(train) and 2 < len(dev) <= 11 and all(dev.count(row) == 2 for row in dev[1:])
+    ending = Path(part_names([name], "train")[0]).name.removeprefix("train")
+    pairs = f"--pairs {corpus}/new/train{ending} --dev-pairs {corpus}/new/dev{ending}"
+    assert f"next: dragoman train translator {pairs} -o model" in done.err
+
+
+def write_formats(directory: Path, pairs: list[tuple[str, str]]) -> dict[str, list[str | Path]]:
+    """The same pairs in all formats, and how they are given to a command."""
+    for number, language in enumerate(("de", "en")):
+        cues = (
+            f"{place + 1}\n0:{place // 60:02}:{place % 60:02},000 --> 0:{place // 60:02}:{place % 60:02},9\n{pair[number]}\n"
+            for place, pair in enumerate(pairs)
+        )
+        (directory / f"film.{language}.srt").write_text("\n".join(cues))
+    units = "".join(
+        f'<tu><tuv xml:lang="de"><seg>{a}</seg></tuv><tuv xml:lang="en"><seg>{b}</seg></tuv></tu>' for a, b in pairs
+    )
+    (directory / "all.tmx").write_text(f'<tmx><header srclang="de"/><body>{units}</body></tmx>')
+    units = "".join(f"<trans-unit><source>{a}</source><target>{b}</target></trans-unit>" for a, b in pairs)
+    file = f'<file source-language="de" target-language="en"><body>{units}</body></file>'
+    (directory / "all.xlf").write_text(f'<xliff version="1.2">{file}</xliff>')
+    entries = "\n".join(f'msgid "{a}"\nmsgstr "{b}"\n' for a, b in pairs)
+    (directory / "all.de-en.po").write_text(f'msgid ""\nmsgstr "Language: en\\n"\n\n{entries}')
+    film = [directory / f"film.{language}.srt" for language in ("de", "en")]
+    names = ("all.tmx", "all.xlf", "all.de-en.po")
+    return {"srt": ["--src", film[0], "--tgt", film[1]], **{name: ["--pairs", directory / name] for name in names}}
+
+
+def test_split_writes_pairs_of_all_formats_as_text(good: Any, tmp_path: Path) -> None:
+    lines = random_lines(120, seed=8)
+    pairs = [(f"{line} {number % 7}", line.upper()[::-1]) for number, line in enumerate(dict.fromkeys(lines))]
+    for name, arguments in write_formats(tmp_path, pairs).items():
+        output = tmp_path / f"new-{name}"
+        good("split", *arguments, "--dev", 10, "--test", 10, "-o", output)
+        parts = [
+            [(output / f"{part}.{side}").read_text().splitlines() for side in ("de", "en")]
+            for part in ("train", "dev", "test")
+        ]
+        assert len(list(output.iterdir())) == 6 and [len(part[0]) for part in parts][1:] == [10, 10]
+        assert sorted(pair for part in parts for pair in zip(*part, strict=True)) == sorted(pairs), name
+
+
+def test_split_standard_input_and_columns(good: Any, corpus: Path) -> None:
+    text = (corpus / "all.de").read_text()
+    good("split", "--text", "-", "--dev", 20, "--test", 0, "-o", corpus / "new", stdin=text)
+    parts = [(corpus / "new" / f"{part}.txt").read_text().splitlines() for part in ("train", "dev")]
+    assert sorted([*parts[0], *parts[1]]) == sorted(filter(None, text.splitlines())) and len(parts[1]) == 20
+    good("split", "--text", corpus / "all.tsv", "--field", 2, "--dev", 20, "--test", 0, "-o", corpus / "rows")
+    rows = (corpus / "rows" / "dev.tsv").read_text().splitlines()
+    assert rows[0] == "id\tde\ten" and len(rows) == 21 and rows.count(rows[0]) == 1
+    good("split", "--text", FORMATS / "film.vtt", "--dev", 1, "--test", 0, "-o", corpus / "film")
+    assert "-->" not in (corpus / "film" / "train.txt").read_text()
+
+
 def test_split_reports_what_cannot_be_held_out(run: Any, good: Any, tmp_path: Path) -> None:
     (tmp_path / "same").write_text("ein hund bellt .\n" * 90 + "".join(f"{word}\n" for word in WORDS[:10]))
     done = good("split", "--text", tmp_path / "same", "--dev", 20, "--test", 0, "-o", tmp_path)
@@ -200,8 +314,13 @@ def test_split_reports_what_cannot_be_held_out(run: Any, good: Any, tmp_path: Pa
         (["--text", "DE", "--dev", "many"], "such as 500 or 5%"),
         (["--text", "DE", "--dev", "-5"], "such as 500 or 5%"),
         (["--text", "DE", "--dev", "nan%"], "such as 500 or 5%"),
-        (["--text", "DE", "--dev", "200", "--test", "200"], "cannot be divided"),
-        (["--text", "DE", "--dev", "0", "--test", "0"], "cannot be divided"),
+        (["--text", "DE", "--dev", "200", "--test", "200"], "has 302 lines; 200 for dev and 200 for test leave none"),
+        (["--text", "DE", "--dev", "0", "--test", "0"], "has 302 lines, of which --dev and --test are 0; give"),
+        (["--text", "SHORT"], "has 1 line, too few to hold some out; use at least 10"),
+        (["--text", "DE", "--seed", "-1"], "seed -1: give 0 or more"),
+        (["--pairs", "TSV", "--src-field", "2"], "column 2 is both source and target"),
+        (["--pairs", "TSV", "--field", "2"], "--src-field and --tgt-field"),
+        (["--src", "TMX", "--tgt", "EN"], "has both sides of sentence pairs; give it alone, with --pairs"),
         (["--text", "DE", "--similarity", "7"], "above 0, at most 1"),
         (["--src", "DE", "--tgt", "SHORT"], "line i of both"),
         (["--text", "DE", "--field", "2"], ".tsv and .jsonl files only"),
@@ -210,7 +329,9 @@ def test_split_reports_what_cannot_be_held_out(run: Any, good: Any, tmp_path: Pa
 )
 def test_bad_usage_of_split(run: Any, corpus: Path, arguments: list[str], message: str) -> None:
     (corpus / "short").write_text("one\n")
-    places = {"DE": "all.de", "EN": "all.en", "SHORT": "short", "NOWHERE": "nowhere"}
+    (corpus / "pairs.tsv").write_text("eins\tone\n" * 50)
+    names = {"DE": "all.de", "EN": "all.en", "SHORT": "short", "NOWHERE": "nowhere", "TSV": "pairs.tsv"}
+    places = {**names, "TMX": FORMATS / "memory.tmx"}
     before = sorted(corpus.iterdir())
     words = [corpus / places[word] if word in places else word for word in arguments]
     outcome = run("split", *words, "-o", corpus / "new")

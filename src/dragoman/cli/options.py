@@ -44,7 +44,7 @@ PairFile = Annotated[
     str | None,
     option(
         "--pairs FILE",
-        "Instead of two texts: one file with both sides, TSV (columns 1 and 2), JSONL, TMX, PO or XLIFF.",
+        "Instead of two texts: one file with both sides, TSV, JSONL, TMX, PO or XLIFF.",
     ),
 ]
 SrcLang = Annotated[str | None, option("--src-lang CODE", "Language of the source, such as de.")]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.messages import info, status, suggest_command, warn
-from dragoman.cli.option_groups import option
-from dragoman.cli.options import Field, Seed, SrcField, TgtField
+from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
+from dragoman.cli.options import Field, PairFileOptions, Seed, SrcField, TgtField
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -17,14 +18,44 @@ if TYPE_CHECKING:
 PARTS = ("dev", "test")
 
 
+@dataclass(frozen=True)
+class SplitFileOptions(OptionGroup):
+    """The corpus: a text, two parallel texts, or a file with both sides."""
+
+    text: Annotated[str | None, option("--text FILE", "Text, one sentence per line, or rows: .tsv, .jsonl.")] = None
+    src: Annotated[str | None, option("--src FILE", "Source of sentence pairs.")] = None
+    tgt: Annotated[str | None, option("--tgt FILE", "Translation of --src.")] = None
+    field: Field = None
+    src_field: SrcField = None
+    tgt_field: TgtField = None
+
+    def read(self, pair_file: PairFileOptions) -> SplitInput:
+        """Read the files. A text that has two columns, or is in a format of sentence pairs, is read as --pairs."""
+        from dragoman.io.corpus_split import has_pairs, pairs_to_split, text_to_split
+
+        if (self.text is not None) + (self.src is not None) + (pair_file.pairs is not None) != 1 or (
+            (self.src is None) is not (self.tgt is None)
+        ):
+            raise DataError("give either --text FILE, or --src FILE and --tgt FILE, or --pairs FILE")
+        fields = self.src_field, self.tgt_field
+        if self.text is not None:
+            if not any(fields) and not has_pairs(self.text, self.field):
+                return text_to_split(self.text, self.field)
+            pair_file = replace(pair_file, pairs=self.text)
+        if self.field is not None:
+            if pair_file.pairs is not None:
+                raise DataError("--field is for one text; choose the columns of pairs with --src-field and --tgt-field")
+            fields = self.src_field or self.field, self.tgt_field or self.field
+        pairs = pair_file.read(self.src, self.tgt, *fields)
+        files = [file for file in (pair_file.pairs, self.src, self.tgt) if file is not None]
+        return pairs_to_split(pairs, files)
+
+
+@with_option_groups
 def split(
     output: Annotated[Path, option("--output, -o DIR", "The directory for the new files.")],
-    text: Annotated[str | None, option("--text FILE", "Text, one sentence per line, or rows: .tsv, .jsonl.")] = None,
-    src: Annotated[str | None, option("--src FILE", "Source of sentence pairs.")] = None,
-    tgt: Annotated[str | None, option("--tgt FILE", "Translation of --src.")] = None,
-    field: Field = None,
-    src_field: SrcField = None,
-    tgt_field: TgtField = None,
+    files: SplitFileOptions = SplitFileOptions(),
+    pair_file: PairFileOptions = PairFileOptions(),
     dev: Annotated[str | None, option("--dev N|N%", "Lines of dev data. Default: by the size of the text.")] = None,
     test: Annotated[str | None, option("--test N|N%", "Lines of test data; 0: none. Default: as --dev.")] = None,
     similarity: Annotated[
@@ -42,40 +73,33 @@ def split(
     is the share of common character 4-grams. Blank lines, and pairs with a blank side, are left out.
 
     By default dev and test have 5 sqrt(N) lines each for a text of N lines: 500 of 10,000, at most 2,000, and at most a
-    tenth. The files have the endings of the given ones, and their lines are in the same order. Rows of .tsv and .jsonl
-    files stay whole.
+    tenth. The files have the endings of the given ones, and their lines are in the same order. Rows of TSV and JSONL
+    files stay whole. Pairs of TMX, PO, XLIFF and subtitle files are written as two texts, such as train.de and train.en.
 
     \b
     Example:
       dragoman split --src all.de --tgt all.en -o data     # writes data/train.de, data/dev.de, data/test.de, ...
-      dragoman split --text pairs.tsv --dev 500 --test 5% -o data
+      dragoman split --pairs pairs.tsv --dev 500 --test 5% -o data
+      dragoman split --pairs memory.tmx -o data
       dragoman split --text news.txt --test 0 --seed 7 -o data
     """
-    from dragoman.data.held_out import default_size, divide
-    from dragoman.io.corpus_split import read_split_input, write_parts
+    from dragoman.data.held_out import divide
+    from dragoman.io.corpus_split import write_parts
 
-    if (text is None) is (src is None) or (src is None) is not (tgt is None):
-        raise DataError("give either --text FILE, or --src FILE and --tgt FILE")
-    files = [text] if text is not None else [file for file in (src, tgt) if file is not None]
-    has_both_fields = src_field is not None or tgt_field is not None
     with status("dividing"):
-        data = read_split_input(files, [src_field, tgt_field] if has_both_fields else [field] * len(files))
-        lines = len(data.sides[0])
-        dev_size = default_size(lines) if dev is None else _parse_size("--dev", dev, lines)
-        sizes = [dev_size, dev_size if test is None else _parse_size("--test", test, lines)]
-        if not 0 < sum(sizes) < lines:
-            raise DataError(
-                f"{lines:,} lines cannot be divided into {sum(sizes):,} for dev and test, and others to train"
-            )
+        data = files.read(pair_file)
+        sizes = _sizes(data, dev, test)
         divided = divide(data.sides, sizes, seed, similarity)
         _check_sizes(divided, sizes)
         paths = write_parts(data, divided, PARTS, output, prefix, replace=force)
     _report(data, divided, paths)
+    if data.unit == "pairs" and "dev" in paths:
+        _suggest_training(paths, files)
 
 
 def _report(data: SplitInput, divided: HeldOut, paths: dict[str, list[Path]]) -> None:
-    """Print the size of each part and what was kept together, and suggest the next command."""
-    unit = "pairs" if len(data.sides) > 1 else "lines"
+    """Print the size of each part, what was kept together and what was left out."""
+    unit = data.unit
     counts = dict(zip(("train", *PARTS), (divided.train, *divided.parts), strict=True))
     for part, names in paths.items():
         info(f"{part:5}  {len(counts[part]):>9,} {unit}  {', '.join(map(str, names))}")
@@ -84,11 +108,36 @@ def _report(data: SplitInput, divided: HeldOut, paths: dict[str, list[Path]]) ->
         info(f"{members:,} {unit} have duplicates or near-duplicates; their {groups:,} groups were kept together")
     if len(divided.blank):
         info(f"{len(divided.blank):,} {'pairs with a blank side' if unit == 'pairs' else 'blank lines'} were left out")
-    if len(data.files) == 2 and "dev" in paths:
-        train = ("--src", paths["train"][0], "--tgt", paths["train"][1])
-        suggest_command(
-            "train", "translator", *train, "--dev-src", paths["dev"][0], "--dev-tgt", paths["dev"][1], "-o", "model"
-        )
+
+
+def _suggest_training(paths: dict[str, list[Path]], files: SplitFileOptions) -> None:
+    """Print the command that trains a translator on the new files."""
+    options = [name for side in ("src", "tgt") for name in (f"--{side}", f"--dev-{side}")]
+    values = [path for pair in zip(paths["train"], paths["dev"], strict=True) for path in pair]
+    if len(paths["train"]) == 1:
+        options = ["--pairs", "--dev-pairs"]
+    fields = [("--src-field", files.src_field), ("--tgt-field", files.tgt_field)]
+    chosen = [word for name, field in fields if field is not None for word in (name, field)]
+    given = [word for pair in zip(options, values, strict=True) for word in pair]
+    suggest_command("train", "translator", *given, *chosen, "-o", "model")
+
+
+def _sizes(data: SplitInput, dev: str | None, test: str | None) -> list[int]:
+    """Return the number of lines of dev and test; raise an error if they are none, or all."""
+    from dragoman.data.formats import display_name
+    from dragoman.data.held_out import default_size
+
+    lines = len(data.sides[0])
+    dev_size = default_size(lines) if dev is None else _parse_size("--dev", dev, lines)
+    sizes = [dev_size, dev_size if test is None else _parse_size("--test", test, lines)]
+    corpus = f"{display_name(data.files[0])}: has {lines:,} {data.unit if lines != 1 else data.unit.removesuffix('s')}"
+    if not sum(sizes):
+        if dev is None and test is None:
+            raise DataError(f"{corpus}, too few to hold some out; use at least 10, or choose --dev and --test")
+        raise DataError(f"{corpus}, of which --dev and --test are 0; give a number above 0 for one of them")
+    if sum(sizes) >= lines:
+        raise DataError(f"{corpus}; {sizes[0]:,} for dev and {sizes[1]:,} for test leave none to train on; use fewer")
+    return sizes
 
 
 def _parse_size(name: str, text: str, lines: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.data.near_duplicates import DEFAULT_SIMILARITY, group_duplicates
+from dragoman.data.near_duplicates import DEFAULT_SIMILARITY, find_leaks, group_duplicates
 
 MAX_DEFAULT_SIZE = 2_000  # lines
 MAX_GROUP_SHARE = 0.05  # of a held-out part; larger groups are used only if it cannot be filled otherwise
@@ -50,8 +50,8 @@ def hold_out(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Hold out development data. Returns the indices of the training lines and of the development lines, ascending.
 
-    No development line has a duplicate or near-duplicate, on any side, among the training lines. Fewer than `size` lines
-    are held out if that is impossible otherwise. Lines with a blank side stay in the training data.
+    No development line has a duplicate or near-duplicate, on any side, among the training lines. Fewer than `size`
+    lines are held out if that is impossible otherwise. Lines with a blank side stay in the training data.
 
     Args:
         sides: one text, `[lines]`, or parallel texts, `[sources, targets]`.
@@ -71,6 +71,8 @@ def divide(
     sides: Sequence[Sequence[str]], sizes: Sequence[int], seed: int = 1, similarity: float = DEFAULT_SIMILARITY
 ) -> HeldOut:
     """Hold out several parts of these sizes, for example development and test data. Arguments as for `hold_out`."""
+    if seed < 0:
+        raise DataError(f"seed {seed}: give 0 or more")
     count = len(sides[0])
     if any(len(lines) != count for lines in sides):
         raise DataError("parallel texts need the same number of lines")
@@ -81,22 +83,30 @@ def divide(
     starts = np.flatnonzero(np.diff(groups[by_group], prepend=-1))
     members = np.split(by_group, starts[1:])  # the lines of each group
     order = np.random.default_rng(seed).permutation(len(members)) if len(filled) else np.zeros(0, np.int64)
-    chosen = _choose_groups(np.fromiter(map(len, members), np.int64, len(members))[order], sizes)
-    parts = tuple(
-        np.sort(np.concatenate([np.zeros(0, np.int64), *(members[order[index]] for index in indices)]))
-        for indices in chosen
-    )
-    is_train = ~is_blank
-    for part in parts:
-        is_train[part] = False
-    return HeldOut(np.flatnonzero(is_train), parts, np.flatnonzero(is_blank), groups)
+    group_sizes = np.fromiter(map(len, members), np.int64, len(members))[order]
+    leaks = np.zeros(count, np.bool_)
+    while True:
+        may_be_used = np.array([not leaks[members[index]].any() for index in order], np.bool_)
+        chosen = _choose_groups(group_sizes, sizes, may_be_used)
+        parts = np.where(is_blank, -1, 0)
+        for number, indices in enumerate(chosen, 1):
+            for index in indices:
+                parts[members[order[index]]] = number
+        found = find_leaks(sides, parts, similarity) if similarity < 1 else np.zeros(0, np.int64)
+        if not found.size:
+            break
+        leaks[found] = True  # near-duplicates that are not in one group: train on them
+    held_out = tuple(np.flatnonzero(parts == number) for number in range(1, len(sizes) + 1))
+    return HeldOut(np.flatnonzero(parts == 0), held_out, np.flatnonzero(is_blank), groups)
 
 
-def _choose_groups(group_sizes: NDArray[np.int64], sizes: Sequence[int]) -> list[list[int]]:
+def _choose_groups(
+    group_sizes: NDArray[np.int64], sizes: Sequence[int], may_be_used: NDArray[np.bool_]
+) -> list[list[int]]:
     """Return the groups of each part: in order, as far as they fit, small ones first. One is left for training."""
     chosen: list[list[int]] = [[] for _ in sizes]
     missing, left = list(sizes), len(group_sizes) - 1
-    used = np.zeros(len(group_sizes), np.bool_)
+    used = ~may_be_used
     for share in (MAX_GROUP_SHARE, 1.0):
         limits = [max(1, int(share * size)) for size in sizes]
         for index, group_size in enumerate(group_sizes.tolist()):

@@ -56,6 +56,9 @@ def read_pairs(
     """
     if src == tgt != "-" and src_field is None and tgt_field is None and pair_format(src) is not None:
         return read_pair_file(src, languages=languages)
+    for path in (src, tgt):
+        if recognise_format(path, ("tmx", "po", "xliff")) is not None:
+            raise DataError(f"{display_name(path)}: has both sides of sentence pairs; give it alone, with --pairs")
     in_files = _languages_of_texts(src, tgt, src_field, tgt_field)
     if type_by_name(src) in SUBTITLES and type_by_name(tgt) in SUBTITLES:
         return _collect(src, _subtitle_units(src, tgt), in_files)
@@ -102,8 +105,8 @@ def read_pair_file(
         if src_field is None or tgt_field is None:
             raise DataError(f"{name}: JSONL; name the keys of both sides with --src-field and --tgt-field")
         sides = (read_lines(path, field) for field in (src_field, tgt_field))
-        units = (Unit(number, *row) for number, row in enumerate(zip(*sides, strict=True), 1))
-        return _collect(path, units, _languages_of_texts(path, path, src_field, tgt_field))
+        rows = (Unit(number, *row) for number, row in enumerate(zip(*sides, strict=True), 1))
+        return _collect(path, rows, _languages_of_texts(path, path, src_field, tgt_field))
     if file_format == "tsv":
         table = Table.parse(read_utf8(path), name, (src_field, tgt_field))
         columns = table.pair_columns(src_field, tgt_field, languages)

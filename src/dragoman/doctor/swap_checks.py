@@ -210,4 +210,4 @@ def _stated_languages(pair: Pair) -> list[str | None]:
     """The languages by options, by the names of columns, or by the names of files."""
     languages = [document.language or column_language(document.layout.field) for document in pair]
     by_path = languages_from_paths(list(dict.fromkeys(document.layout.path for document in pair)))
-    return languages if any(languages) else by_path
+    return languages if any(languages) else list(by_path)

@@ -1,4 +1,4 @@
-"""Writing training, development and test data cut from text files. Rows of TSV and JSONL files stay whole."""
+"""Writing training, development and test data cut from a corpus. Rows of TSV and JSONL files stay whole."""
 
 from __future__ import annotations
 
@@ -8,52 +8,86 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.core.errors import DataError
-from dragoman.data.formats import display_name, read_lines, read_parallel_lines, read_utf8
+from dragoman.data.formats import (
+    SUBTITLES,
+    decode_lines,
+    display_name,
+    has_fields,
+    looks_like_tsv,
+    read_lines,
+    read_utf8,
+    type_by_name,
+)
 from dragoman.data.held_out import HeldOut
-from dragoman.data.pair_files import pair_format, tsv_fields
+from dragoman.data.languages import language_from_path
+from dragoman.data.pair_files import pair_format
+from dragoman.data.tables import HEADER, Table
+from dragoman.data.tokenizer import LinePairs
 from dragoman.io.storage import atomic_file
 
 
 @dataclass(frozen=True)
 class SplitInput:
-    """Files to divide: their rows, and the texts by which rows are compared."""
+    """A corpus to divide: the rows that are written, and the texts by which they are compared."""
 
-    files: tuple[str, ...]  # one, or two parallel ones
-    rows: tuple[list[str], ...]  # of each file
-    headers: tuple[str | None, ...]  # the first line of each file, if it names the columns
-    sides: tuple[list[str], ...]  # one text, or the source and the target
+    files: tuple[str, ...]  # read
+    names: tuple[str, ...]  # of files such as those written, whose endings they get
+    rows: tuple[Sequence[str], ...]  # of each file written
+    sides: tuple[Sequence[str], ...]  # one text, or the source and the target
+    headers: tuple[str, ...] = ()  # the line that names the columns, for each file written; none: they have no names
+
+    @property
+    def unit(self) -> str:
+        return "pairs" if len(self.sides) > 1 else "lines"
 
 
-def read_split_input(files: Sequence[str], fields: Sequence[str | None]) -> SplitInput:
-    """Read a text, parallel texts, or a TSV or JSONL file with both.
+def has_pairs(file: str, field: str | None = None) -> bool:
+    """Return whether a file that is given as a text has both sides of sentence pairs."""
+    return file != "-" and field is None and pair_format(file) not in (None, "jsonl")
+
+
+def text_to_split(file: str, field: str | None = None) -> SplitInput:
+    """Read a text, which may be a column or key of a file."""
+    if type_by_name(file) in SUBTITLES:
+        lines = read_lines(file, field)
+        return SplitInput((file,), (f"x.{language_from_path(file) or 'txt'}",), (lines,), (lines,))
+    raw = read_utf8(file)
+    rows = decode_lines(raw)
+    if field is not None and type_by_name(file) != "jsonl" and looks_like_tsv(raw):
+        table = Table.parse(raw, display_name(file), [field])
+        selected = list(table.select([table.column(field)]))
+        lines = ["".join(row.cells) for row in selected if row.reason != HEADER]  # unusable rows count as blank
+        headers = (rows[0],) if table.has_header else ()
+        return SplitInput((file,), (file,), (rows[len(headers) :],), (lines,), headers)
+    lines = read_lines(file, field) if field is not None or has_fields(file) else rows
+    return SplitInput((file,), (file,), (rows,), (lines,))
+
+
+def pairs_to_split(pairs: LinePairs, files: Sequence[str]) -> SplitInput:
+    """Return what to write for sentence pairs: whole rows of TSV and JSONL files, otherwise two texts.
 
     Args:
-        files: one file or two parallel ones. The same file twice is one file with both sides.
-        fields: the column or key of each side. Without them, a TSV file has both sides (see `tsv_fields`).
+        files: the file that the pairs are read from, or two files.
     """
-    if len(files) == 1 and not any(fields) and _has_two_columns(files[0]):
-        fields = tsv_fields(files[0])
-    if len(files) == 1 and len(fields) > 1 and all(fields):
-        files = [files[0], files[0]]
-    source = read_lines(files[0], fields[0])
-    others = (
-        read_parallel_lines(file, len(source), files[0], field)
-        for file, field in zip(files[1:], fields[1:], strict=False)
-    )
+    sides = (pairs.source, pairs.target)
     distinct = tuple(dict.fromkeys(files))
-    headers, rows = zip(*(_read_rows(file, len(source)) for file in distinct), strict=True)
-    return SplitInput(distinct, rows, headers, (source, *others))
-
-
-def _has_two_columns(file: str) -> bool:
-    """Whether a file is TSV with both sides."""
-    return file != "-" and pair_format(file) == "tsv" and b"\t" in read_utf8(file).partition(b"\n")[0]
-
-
-def _read_rows(file: str, count: int) -> tuple[str | None, list[str]]:
-    """Return the header of a file, if it has one, and its rows."""
-    rows = [row.removesuffix("\r") for row in read_utf8(file).decode().removesuffix("\n").split("\n")]
-    return (rows[0], rows[1:]) if len(rows) > count else (None, rows)
+    if len(distinct) == 1 and pair_format(distinct[0]) in ("tsv", "jsonl"):
+        rows = decode_lines(read_utf8(distinct[0]))
+        unused = {unit.line: unit.reason for unit in pairs.rejected}
+        headers: tuple[str, ...] = (rows[0],) if unused.get(1) == HEADER else ()
+        return SplitInput(
+            distinct, distinct, ([row for line, row in enumerate(rows, 1) if line not in unused],), sides, headers
+        )
+    if all(map(has_fields, distinct)):
+        tables = [decode_lines(read_utf8(file)) for file in distinct]
+        headers = tuple(rows[0] for rows in tables if len(rows) > len(pairs.source))
+        if len(headers) in (0, len(tables)):
+            return SplitInput(distinct, distinct, tuple(rows[bool(headers) :] for rows in tables), sides, headers)
+    names = distinct
+    if len(distinct) == 1 or any(type_by_name(file) in SUBTITLES for file in distinct):
+        endings = pairs.languages if all(pairs.languages) else ("src", "tgt")
+        names = tuple(f"x.{ending}" for ending in endings)
+    return SplitInput(distinct, names, sides, sides)
 
 
 def part_names(files: Sequence[str], part: str) -> list[str]:
@@ -89,14 +123,14 @@ def write_parts(
     """
     selected = {"train": divided.train, **dict(zip(parts, divided.parts, strict=True))}
     paths = {
-        part: [directory / name for name in part_names(data.files, f"{prefix}{part}")]
+        part: [directory / name for name in part_names(data.names, f"{prefix}{part}")]
         for part, indices in selected.items()
         if len(indices)
     }
     check_new_files(data.files, [path for files in paths.values() for path in files], replace=replace)
     for part, files in paths.items():
-        for path, rows, header in zip(files, data.rows, data.headers, strict=True):
-            lines = [*([] if header is None else [header]), *(rows[index] for index in selected[part])]
+        for number, (path, rows) in enumerate(zip(files, data.rows, strict=True)):
+            lines = [*data.headers[number : number + 1], *(rows[index] for index in selected[part])]
             text = "".join(f"{line}\n" for line in lines).encode()
             with atomic_file(path) as temporary:
                 temporary.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
