@@ -33,6 +33,7 @@ SIZES = ["--units", "subword:4000", "--embedding", "128", "--hidden", "192", "--
 DEV_NAMES, TEST_NAMES = ("dev", "val"), ("test", "test_2016_flickr")
 WAYS: dict[str, dict[str, Any]] = {
     "the old vocabulary": {"extend": False},
+    "the old vocabulary, replay 0.3": {"extend": False, "replay": True},
     "extended vocabulary": {},
     "extended vocabulary, replay 0.3": {"replay": True},
     "extended vocabulary, frozen encoder": {"freeze": ("encoder",)},

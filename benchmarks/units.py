@@ -4,7 +4,7 @@
 
 Trains an n-gram model (modified Kneser-Ney) for each kind of tokens, with the order of 3, 5 and 8 that is best on the
 dev text. Unknown words are spelled by a character model. With --lstm N, also trains LSTMs of the first
-two kinds of tokens for N epochs on one thread, with seed 1.
+two kinds of tokens for N epochs on one thread, with the settings of `dragoman train recurrent --max-epochs N` and seed 1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dragoman.data.formats import read_lines
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.spelling import create_unknown_word_model
 from dragoman.report.tables import format_table
+from dragoman.training.config import RECURRENT
 
 UNITS = "word,subword,unigram,char"
 ORDERS = (3, 5, 8)
@@ -41,7 +42,7 @@ def train_ngram(corpus: Corpus, dev: list[str]) -> tuple[str, LanguageModel]:
 def train_lstm(corpus: Corpus, dev: list[str], epochs: int) -> tuple[str, LanguageModel]:
     unknown = create_unknown_word_model("characters" if corpus.vocab.segmenter.kind == "word" else "uniform", corpus)
     model = RecurrentModel.create(corpus, cell="lstm", embedding=256, hidden=256, dropout=0.3, unknown=unknown)
-    fit(model, corpus, Corpus.from_sentences(dev, corpus.vocab), max_epochs=epochs, threads=1)
+    fit(model, corpus, Corpus.from_sentences(dev, corpus.vocab), RECURRENT, max_epochs=epochs, threads=1)
     return f"LSTM, {epochs} epochs", model
 
 
