@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 from typing import Any
@@ -54,3 +55,40 @@ def test_a_text_file_can_be_named_and_is_written_whole(good: Any, run: Any, plac
     (tmp_path / "bad.txt").write_bytes(b"der hund\n\xff\n")
     assert run("translate", place / "one", tmp_path / "bad.txt", "-o", out).code == 2
     assert out.read_text().splitlines() == ENGLISH  # as it was
+
+
+def test_sentence_pairs_are_not_documents(run: Any, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "memory.tmx").write_text("<tmx><body/></tmx>")
+    (tmp_path / "pairs.tsv").write_text("der hund\tthe dog\n")
+    for name, message in (
+        ("memory.tmx", "is TMX, sentence pairs"),
+        ("pairs.tsv", "choose the one to translate with --field"),
+    ):
+        refused = run("translate", place / "one", tmp_path / name)
+        assert refused.code == 2 and is_one_line(refused.err) and message in refused.err and refused.out == ""
+
+
+def test_output_is_compressed_by_its_name(good: Any, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(PAGE)
+    expected = good("translate", place / "one", tmp_path / "page.html").out
+    good("translate", place / "one", tmp_path / "page.html", "-o", tmp_path / "out.html.gz")
+    assert gzip.decompress((tmp_path / "out.html.gz").read_bytes()).decode() == expected
+    text, alignments = tmp_path / "out.gz", tmp_path / "out.align"
+    good("translate", place / "one", place / "test.de", "-o", text, "--alignments", alignments)
+    assert gzip.decompress(text.read_bytes()).decode().splitlines() == ENGLISH
+    assert len(alignments.read_text().splitlines()) == len(ENGLISH)
+
+
+def test_alignments_are_written_whole_or_not_at_all(run: Any, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"der hund\n\xff\n")
+    (tmp_path / "alignments").write_text("as it was")
+    assert run("translate", place / "one", tmp_path / "bad.txt", "--alignments", tmp_path / "alignments").code == 2
+    assert (tmp_path / "alignments").read_text() == "as it was"
+
+
+def test_segments_as_in_the_source_are_counted(good: Any, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<p>der hund schläft .</p><p>{n, plural, other {x}}</p>")
+    assert "segments translated: 1\n" in good("translate", place / "one", tmp_path / "a.html").err
+    (tmp_path / "a.po").write_text('msgid "der vogel singt."\nmsgstr ""\n\nmsgid "{n, plural, other {x}}"\nmsgstr ""\n')
+    outcome = good("translate", place / "one", tmp_path / "a.po")
+    assert "segments translated: 1; skipped because of rules for plurals: 1" in outcome.err

@@ -88,6 +88,12 @@ def test_jsonl_needs_two_keys(tmp_path: Path) -> None:
         rows_of(tmp_path / "t.jsonl")
 
 
+def test_blank_sides_of_jsonl_are_rejected(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"de": " ", "en": "one"}\n{"de": "zwei", "en": "two"}\n')
+    assert rows_of(tmp_path / "t.jsonl", src_field="de", tgt_field="en") == [("zwei", "two")]
+    assert rejected(tmp_path / "t.jsonl", src_field="de", tgt_field="en") == [(1, "empty")]
+
+
 # -- TMX, PO, XLIFF ----------------------------------------------------------------------------------------------------
 
 
@@ -135,6 +141,32 @@ def test_xliff() -> None:
     assert rows_of(FILES / "app-2.0.xlf", languages=Languages("de", "en")) == [("Es ist bereit.", "It is ready.")]
 
 
+@pytest.mark.parametrize("language", ["de", "German", "de_AT"])
+def test_the_header_of_a_po_file_names_its_language(tmp_path: Path, language: str) -> None:
+    header = f'msgid ""\nmsgstr "Language: {language}\\n"\n\n'
+    (tmp_path / "x.po").write_text(f'{header}msgid "one"\nmsgstr "eins"\n')
+    assert rows_of(tmp_path / "x.po", languages=Languages("de", "en")) == [("eins", "one")]
+    assert rows_of(tmp_path / "x.po", languages=Languages("en", "de")) == [("one", "eins")]
+
+
+def test_units_of_xliff_that_are_not_used_are_listed(tmp_path: Path) -> None:
+    units = """<trans-unit id="1" approved="no"><source>one</source><target>eins</target></trans-unit>
+        <trans-unit id="2"><target>zwei</target></trans-unit>
+        <trans-unit id="3"><source>three</source><target><mrk mtype="seg" mid="1"/></target></trans-unit>
+        <trans-unit id="4" approved="yes"><source>four</source><target>vier</target></trans-unit>
+        <trans-unit id="5"><source>a. b.</source>
+            <seg-source><mrk mtype="seg" mid="1">a.</mrk> <mrk mtype="seg" mid="2">b.</mrk></seg-source>
+            <target><mrk mtype="seg" mid="1">A.</mrk> <mrk mtype="seg" mid="2"/></target></trans-unit>"""
+    (tmp_path / "x.xlf").write_text(f'<xliff version="1.2"><file><body>{units}</body></file></xliff>')
+    assert rows_of(tmp_path / "x.xlf") == [("four", "vier"), ("a.", "A.")]
+    assert rejected(tmp_path / "x.xlf") == [
+        (1, "fuzzy or not approved"),
+        (2, "no source"),
+        (3, "no translation"),
+        (5, "no translation"),
+    ]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_files_of_other_names_are_recognised(tmp_path: Path, name: str) -> None:
     copy = tmp_path / "copy"
@@ -164,6 +196,14 @@ def test_entities_are_refused(tmp_path: Path, declarations: str) -> None:
     (tmp_path / "bomb.tmx").write_text(BOMB.format(declarations))
     with pytest.raises(DataError, match=r"bomb\.tmx"):
         rows_of(tmp_path / "bomb.tmx")
+
+
+def test_entities_are_not_read_before_they_are_refused(tmp_path: Path) -> None:
+    """Another file would be read as part of this one: here it is not XML, which would be the error."""
+    (tmp_path / "other").write_text("<broken")
+    (tmp_path / "x.tmx").write_text(BOMB.format(f'<!ENTITY z SYSTEM "file://{tmp_path}/other">'))
+    with pytest.raises(DataError, match="declares XML entities"):
+        rows_of(tmp_path / "x.tmx")
 
 
 # -- languages of pair files -------------------------------------------------------------------------------------------
@@ -303,6 +343,25 @@ def test_subtitles_as_text() -> None:
         "Never drink liquid nitrogen.",
         "It will perforate & hurt your stomach.",
     ]
+
+
+@pytest.mark.parametrize(("share", "groups"), [(0.4, 2), (0.6, 1)])
+def test_cues_belong_together_from_half_of_the_shorter_one(share: float, groups: int) -> None:
+    start = round(1000 * (1 - share))
+    assert len(match_cues([Cue(0, 1000, "", 1, 0)], [Cue(start, start + 2000, "", 1, 0)])) == groups
+
+
+@pytest.mark.parametrize(("count", "is_used"), [(3, True), (4, False)])
+def test_long_chains_of_cues_are_not_used(tmp_path: Path, count: int, is_used: bool) -> None:
+    def cue(start: int, end: int, text: str) -> str:
+        return f"1\n00:00:{start:02},000 --> 00:00:{end:02},000\n{text}\n\n"
+
+    last = cue(40, 50, "end")
+    (tmp_path / "a.srt").write_text("".join(cue(n, n + 1, f"w{n}") for n in range(count)) + last)
+    (tmp_path / "b.srt").write_text(cue(0, count, "all") + last)
+    pairs = read_pairs(str(tmp_path / "a.srt"), str(tmp_path / "b.srt"))
+    assert pairs.target == (["all", "end"] if is_used else ["end"])
+    assert [unit.reason for unit in pairs.rejected] == ([] if is_used else ["too many overlapping cues"])
 
 
 def test_every_cue_is_in_one_group() -> None:
