@@ -273,6 +273,17 @@ def test_a_run_of_words_keeps_its_element() -> None:
     assert moved.text == "<i>SECHS</i> <b>VIER DREI ZWEI</b> FÜNF EINS"
 
 
+def test_parts_of_a_word_stay_together_where_it_moves(tmp_path: Path) -> None:
+    text = "haus<b>haus</b> eins zwei drei"
+    assert translate_file(tmp_path / "x.html", text, reverse) == "drei zwei eins haus<b>haus</b>"
+
+
+def test_an_empty_translation_is_not_written(tmp_path: Path) -> None:
+    assert translate_file(tmp_path / "x.html", "<p>one</p>", lambda text: "") == "<p>one</p>"
+    text = 'msgid "one\\n"\nmsgstr '
+    assert po(tmp_path, f'{text}""\n', lambda text: "<b>") == f'{text}"one\\n"\n'
+
+
 WORDS = st.sampled_from(["eins", "zwei", "drei", " ", " ", ", ", " %s ", "{x}"])
 MARKED = st.recursive(
     WORDS,
@@ -323,6 +334,10 @@ def test_markdown(tmp_path: Path, text: str, expected: str) -> None:
         )
 
     assert translate_file(tmp_path / "x.md", text, translate) == expected
+
+
+def test_attributes_stay_at_the_end_of_a_heading(tmp_path: Path) -> None:
+    assert translate_file(tmp_path / "x.md", "# Title {#a}\n", lambda text: "Titel!") == "# Titel! {#a}\n"
 
 
 @pytest.mark.parametrize("start", ["2019. x", "1) x", "123456789. x", "# x", "!!! x", "::: x", "??? x", "- x", "+ x"])

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dragoman.core.errors import require_extra
@@ -160,7 +159,7 @@ def _inline_parts(block: Token, references: References) -> list[tuple[int, int, 
     content, position = block.content, 0
     nesting, links = list[str](), list[tuple[str, int]]()  # what is open: elements, and addresses and starts of links
     parts: list[tuple[int, int, Part | None]] = []
-    tokens = _with_joined_text(block.children or [])
+    tokens = iter(block.children or [])
     for token in tokens:
         if token.type == "link_open" and token.markup == "autolink":
             next(tokens), next(tokens)  # the address and the end
@@ -185,16 +184,6 @@ def _inline_parts(block: Token, references: References) -> list[tuple[int, int, 
             parts.append((position, position + len(part_raw), part))
             position += len(part_raw)
     return parts if position == len(content) else None
-
-
-def _with_joined_text(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield tokens, with those of text side by side as one, so that placeholders are found in it."""
-    for is_text, group in groupby(tokens, key=lambda token: token.type == "text"):
-        if is_text:
-            joined = list(group)
-            yield joined[0].copy(content="".join(token.content for token in joined))
-        else:
-            yield from group
 
 
 def _token_parts(token: Token, raw: str, nesting: list[str]) -> Iterator[tuple[str, Part | None]]:

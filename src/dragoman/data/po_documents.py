@@ -130,9 +130,10 @@ def _entity_text(raw: str) -> str:
     return html.unescape(raw).strip()
 
 
-def write_message(segment: TextSegment, parts: Sequence[Part]) -> str:
-    """Return a message; a translation cannot add tags."""
-    return "".join(part.raw if isinstance(part, Mark) else MESSAGE_TAG.sub("", part) for part in parts)
+def write_message(segment: TextSegment, parts: Sequence[Part]) -> str | None:
+    """Return a message; a translation cannot add tags. None if nothing is left."""
+    text = "".join(part.raw if isinstance(part, Mark) else MESSAGE_TAG.sub("", part) for part in parts)
+    return text if text.strip() else None
 
 
 def _newline(text: str) -> str:

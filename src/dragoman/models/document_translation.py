@@ -77,7 +77,7 @@ class SegmentTranslation:
                 target = _clean(target if self._shows else PROTECTED.sub(" ", target))
                 if self._shows and not plain.is_complete(target):
                     incomplete.setdefault(index, set()).add(rank)
-                elif target != plain.text:
+                elif target and target != plain.text:
                     self.results[rank][index] = _put_back(plain, target, translated, rank)
         self._pending, self._shows = incomplete, False
         self._plain = [plain_text(self.segments[index].parts, show=False) for index in incomplete]
