@@ -3,6 +3,8 @@
     python benchmarks/robustness.py MODEL --test test.de test.en [--lines 500] [--words 10000] [--json FILE]
 
 Items: each line gets an item at a random place between its words; an item is copied if the translation has it as it is.
+Replaced words: in lines with a word of three or more letters, or a number of three or more digits, that both sides have once,
+it is a URL or another number on both sides; the score says how well the rest is translated, and where the item stands.
 Capitals: the score of the test text in other capitals, against the same references. Repetition: the score with and
 without the block, and how many translations of single words reach the length limit: words of the test text, and tokens
 of the source vocabulary; if there are too few, also two of them as one. "without" is `--verbatim` for items and
@@ -12,6 +14,7 @@ capitals. A file of both sides, such as a TSV file, is given once.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -61,6 +64,44 @@ def copied_share(model: BaseTranslator, lines: Sequence[str], items: Sequence[st
     return shares
 
 
+def replace_shared(
+    lines: Sequence[str], references: Sequence[str], pattern: str, new: Callable[[], str], count: int
+) -> list[tuple[str, str, str]]:
+    """Return pairs of lines in which one word that both sides have once is another one, and that word."""
+    replaced = []
+    for pair in zip(lines, references, strict=True):
+        found = [re.findall(pattern, line) for line in pair]
+        shared = [word for word in found[0] if found[0].count(word) == 1 == found[1].count(word)]
+        if shared and len(replaced) < count:
+            item, word = new(), rf"(?<!\w){shared[0]}(?!\w)"
+            source, target = (re.sub(word, item, line) for line in pair)
+            replaced.append((source, target, item))
+    return replaced
+
+
+def replaced_words(
+    model: BaseTranslator, lines: Sequence[str], references: Sequence[str], random: Random, count: int
+) -> dict[str, list[float]]:
+    """Return the number of lines, and without and with copying the share of the items that are copied, and the score."""
+    kinds: dict[str, tuple[str, Callable[[], str]]] = {
+        "URL instead of a word": (r"(?<!\w)[^\W\d_]{3,}(?!\w)", lambda: "https://x.org/a?b=c"),
+        "other number": (r"(?<![\w.,:])\d{3,}(?![\w.,:]*\d)", lambda: str(random.randint(100, 9999))),
+    }
+    results = {}
+    for name, (pattern, new) in kinds.items():
+        if not (triples := replace_shared(lines, references, pattern, new, count)):
+            continue
+        sources, targets, items = map(list, zip(*triples, strict=True))
+        values: list[float] = [len(items)]
+        for verbatim in (True, False):
+            texts = translate(model, sources, verbatim=verbatim)
+            share = sum(item in text for item, text in zip(items, texts, strict=True)) / len(items)
+            bleu = score_task(texts, targets, sources, model.target, tokenised=model.target.tokenised).of("BLEU").score
+            values += [share, bleu]
+        results[name] = values
+    return results
+
+
 def runaways(model: BaseTranslator, words: Sequence[str], *, allow_repetition: bool) -> int:
     """Return how many translations of single words reach the length limit."""
     translations = model.translate(words, allow_repetition=allow_repetition)
@@ -92,6 +133,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, help="only the first lines of the test text")
     parser.add_argument("--item-lines", type=int, default=200, help="lines that items are put into, for each class")
     parser.add_argument("--words", type=int, default=10_000, help="number of single words; 0: skip")
+    parser.add_argument("--only-replaced", action="store_true", help="only the lines with replaced words")
     parser.add_argument("--seed", type=int, default=1, help="random seed")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     arguments = parser.parse_args()
@@ -106,10 +148,18 @@ def main() -> None:
     def random_case(line: str) -> str:
         return "".join(letter.upper() if random.random() < 0.5 else letter.lower() for letter in line)
 
+    replaced = replaced_words(model, lines, references, random, 2 * arguments.item_lines)
+    rows = [
+        [name, f"{n}", f"{100 * share:.1f}%", f"{100 * share_with:.1f}%", f"{bleu:.2f}", f"{bleu_with:.2f}"]
+        for name, (n, share, bleu, share_with, bleu_with) in replaced.items()
+    ]
+    print(format_table(["replaced words", "lines", "copied without", "with", "BLEU without", "with"], rows), flush=True)
+    if arguments.only_replaced:
+        return
     item_lines = lines[: arguments.item_lines]
     shares = {name: copied_share(model, item_lines, items, random) for name, items in ITEMS.items()}
     rows = [[name, *(f"{100 * share:.1f}%" for share in pair)] for name, pair in shares.items()]
-    print(format_table(["items copied", "without", "with"], rows), flush=True)
+    print(f"\n{format_table(['items copied', 'without', 'with'], rows)}", flush=True)
     cases: dict[str, Callable[[str], str]] = {
         "plain": str,
         "ALL CAPS": str.upper,
@@ -135,7 +185,13 @@ def main() -> None:
     print(f"\nseed {arguments.seed}; {perf_counter() - start:.0f} s; processor: {processor()}")
     write_json(
         arguments.json,
-        {"copied": shares, "scores": scores, "repetition": repetition, "limit_reached": limit_reached},
+        {
+            "replaced": replaced,
+            "copied": shares,
+            "scores": scores,
+            "repetition": repetition,
+            "limit_reached": limit_reached,
+        },
     )
 
 

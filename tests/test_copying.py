@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dragoman.data.copied_items import find_items, lower_except_items
+import dragoman
+from command import good, run  # noqa: F401
+from dragoman.data import placeholders
+from dragoman.data.copied_items import PLACEHOLDER, find_items, lower_except_items
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.document_formats import DocumentFile
 from dragoman.data.html_documents import parse_html
+from dragoman.data.long_numbers import restore_numbers
+from dragoman.data.placeholders import add_placeholders
 from dragoman.data.tokenizer import Tokenizer
-from dragoman.models.copying import CopiedItem, insert_items, prepare_lines, restore_numbers
+from dragoman.models.copying import CopiedItem, insert_items, knows_placeholders, prepare_lines
 from dragoman.models.document_translation import translate_document
 from dragoman.models.text_pipeline import TextPipeline
 from dragoman.models.translator import Translator
@@ -164,6 +171,66 @@ def test_unknown_marks_are_replaced_by_known_ones() -> None:
     tokenizer = Tokenizer.train("subword:60", [*GERMAN, '"Der Hund" - Tom\'s'] * 3)
     [line] = prepare_lines(["“Der Hund” – Tom’s"], tokenizer)
     assert tokenizer.join(line.tokens) == '"Der Hund" - Tom\'s' and not line.items
+
+
+# -- placeholders ------------------------------------------------------------------------------------------------------
+
+
+def test_placeholders_stand_for_what_both_sides_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`was` is in both once, but it is no copy."""
+    german = ["Tom hat %s Hunde", "Tom sieht %s und %s", "Mary fragt, was er war", "was ist", "was denn"]
+    english = ["Tom has %s dogs", "Tom sees %s and %s", "Mary asks what he was", "it is", "what"]
+    monkeypatch.setattr(placeholders, "PLACEHOLDER_SHARE", 1.0)
+    source, target = (
+        [line.replace(PLACEHOLDER, "_") for line in lines] for lines in add_placeholders(german, english, 1)
+    )
+    assert source[:3] == ["_ hat _ Hunde", "_ sieht %s und %s", "_ fragt, was er war"] and source[3:] == german[3:]
+    assert target[:3] == ["_ has _ dogs", "_ sees %s and %s", "_ asks what he was"] and target[3:] == english[3:]
+    monkeypatch.setattr(placeholders, "PLACEHOLDER_SHARE", 0.0)
+    assert add_placeholders(german, english, 1)[0][0] == f"Tom hat {PLACEHOLDER} Hunde", "items always"
+
+
+@every_kind
+def test_a_translator_that_knows_placeholders_reads_one_for_each_item(kind: str) -> None:
+    tokenizer = Tokenizer.train(kind, [*GERMAN, f"Der Hund {PLACEHOLDER} sieht"] * 3)
+    [line] = prepare_lines(["Der Hund https://x.org/1234 sieht 1984"], tokenizer)
+    assert list(line.tokens) == tokenizer.segmenter.segment(f"Der Hund {PLACEHOLDER} sieht {PLACEHOLDER}")
+    assert [item.text for item in line.items] == ["https://x.org/1234", "1984"]
+    assert [PLACEHOLDER in line.tokens[item.position] for item in line.items] == [True, True]
+
+
+def test_training_with_placeholders(good: Any, run: Any, tmp_path: Path) -> None:  # noqa: F811
+    for name, lines in (("a.de", GERMAN), ("a.en", ENGLISH), ("b.de", ["der hund"]), ("b.en", ["the dog"])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines * 10), encoding="utf-8")
+
+    def train(text: str, output: str, *options: object) -> list[object]:
+        texts = ("--src", tmp_path / f"{text}.de", "--tgt", tmp_path / f"{text}.en", "-o", tmp_path / output)
+        return ["train", "translator", *texts, "--max-updates", 2, "--threads", 1, *options]
+
+    sizes = ("--units", "subword:60", "--embedding", 4, "--hidden", 6)
+    good(*train("a", "with", "--placeholders", *sizes))
+    good(*train("a", "without", *sizes))
+    assert knows_placeholders(dragoman.load(tmp_path / "with").source)
+    done = good("translate", tmp_path / "with", stdin="Der Hund https://x.org/a sieht 😀\n")
+    assert done.out.count("https://x.org/a") == done.out.count("😀") == 1 and PLACEHOLDER not in done.out
+    for command, message in (
+        (train("b", "new", "--placeholders"), "no pair has a name"),
+        (train("a", "new", "--placeholders", "--from", tmp_path / "without"), "add --extend-vocabulary"),
+    ):
+        result = run(*command)
+        assert result.code == 2 and message in result.err
+    good(*train("a", "new", "--placeholders", "--from", tmp_path / "without", "--extend-vocabulary"))
+
+
+def test_written_placeholders_are_filled_by_attention() -> None:
+    tokenizer, source = Tokenizer.train("word", ["a b"], min_count=1), (PLACEHOLDER, "A", PLACEHOLDER)
+    items = [CopiedItem("X", 0), CopiedItem("Y", 2)]
+    swapped = np.array([[0.0, 0.1, 0.9], [0.0, 1.0, 0.0], [0.8, 0.0, 0.2]])
+    tokens = [PLACEHOLDER, "a", PLACEHOLDER]
+    assert insert_items(tokens, items, source, swapped, tokenizer) == "Y a X"
+    assert insert_items(tokens, items, source, None, tokenizer) == "X a Y"
+    assert insert_items(tokens[:2], items, source, swapped[:2], tokenizer) == "X Y a", "the other is inserted"
+    assert insert_items([*tokens, PLACEHOLDER], items, source, None, tokenizer) == "X a Y", "one too many is removed"
 
 
 def test_html_keeps_its_order() -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dragoman.models.translator_training import TrainingSetup
     from dragoman.training.fit import FitResult
 
+PLACEHOLDER_SEED = 1  # not that of training: a run that is resumed has the same text
 CHOSEN_BY_SIZE = {
     **size_preset(0).model,
     **size_preset(0).training,
@@ -54,6 +55,15 @@ class TextOptions(OptionGroup):
         ),
     ] = None
 
+    placeholders: Annotated[
+        bool,
+        option(
+            "--placeholders",
+            "Learn to copy: what both sides of a pair have in common, such as %s, an address or a name, becomes a "
+            "placeholder in some of the pairs. In translation, placeholders stand for what is copied.",
+        ),
+    ] = False
+
     def with_languages(self, base: Translator | None) -> TextOptions:
         """Return the options with the languages of the model of --from where no others are given."""
         if base is None:
@@ -72,6 +82,13 @@ class TextOptions(OptionGroup):
         lines = self.pair_file.read(self.src, self.tgt, *fields)
         languages = choose_languages((self.pair_file.src_lang, self.pair_file.tgt_lang), lines.languages)
         lines = replace(lines, languages=languages)
+        if self.placeholders:
+            from dragoman.data.placeholders import add_placeholders
+
+            texts = add_placeholders(lines.source, lines.target, PLACEHOLDER_SEED)
+            if list(texts[0]) == lines.source:
+                raise DataError("--placeholders: no pair has a name or an item such as %s on both sides; leave it out")
+            lines = replace(lines, source=texts[0], target=texts[1])
         if self.dev_src is None and self.dev_pairs is None:
             return lines, None
         source, target = languages
@@ -234,6 +251,7 @@ def _set_up(
     stored: StoredRun | None,
 ) -> tuple[TrainingSetup, Translator | None]:
     """Read the texts and create a translator, or load the one of --from. Return also the latter, before any changes."""
+    from dragoman.models.copying import knows_placeholders
     from dragoman.models.translator import Translator
     from dragoman.models.translator_training import check_translator_data, set_up_fine_tuning, set_up_training
 
@@ -252,6 +270,8 @@ def _set_up(
             target_language=lines.languages.target,
         )
         translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
+        if texts.placeholders and not knows_placeholders(translator.source):
+            raise DataError("--placeholders: the translator of --from does not know them; add --extend-vocabulary")
         with status("preparing the texts and choosing settings"):
             tuning = training_config, given, stored, seconds_since_start
             return set_up_fine_tuning(translator, lines, dev, *tuning), base

@@ -10,6 +10,8 @@ from dragoman.data.scanner import UNSPACED
 
 Span = tuple[int, int]
 
+PLACEHOLDER = "\ufffc"  # stands for an item; Unicode's object replacement character
+
 _URL_CHARACTER = r"[^\s<>\"'`(){}\[\]|\\^。，、；：！？）」』】]"
 _URL_END = rf"(?:(?![.,;:!?*_~]){_URL_CHARACTER}|\([^\s()]*\))"  # punctuation at the end belongs to the sentence
 _URL_PATH = rf"(?:{_URL_CHARACTER}|\([^\s()]*\))*{_URL_END}"

@@ -1,32 +1,37 @@
 """Parts of a source line that a translator should not read: they are taken out, and put into the translation.
 
-Addresses, code, placeholders and characters that the translator does not know are removed before the search. Each is
-inserted where the attention divides the translation best into words that belong to the left of it and to the right;
-without attention, at the same relative position. A line that has hardly anything else is its own translation.
+Addresses, code, placeholders and characters that the translator does not know are removed before the search. A
+translator that was trained with placeholders reads and writes one for each. Otherwise, and where it has not written one,
+an item is inserted where the attention divides the translation best into words that belong to the left of it and to the
+right; without attention, at the same relative position. A line that has hardly anything else is its own translation.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.copied_items import find_items, find_unknown, script, split_at, substitute_unknown
+from dragoman.data.copied_items import (
+    PLACEHOLDER,
+    find_items,
+    find_unknown,
+    script,
+    split_at,
+    substitute_unknown,
+)
+from dragoman.data.long_numbers import long_numbers
 from dragoman.data.scanner import UNSPACED
 from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import UNK
 
-GAP = "\ufffc"  # stands for an item
 TECHNICAL_MARKS = frozenset("_@#/\\%{}$`()")  # of items, not of sentences
 MIN_MARK_SHARE = 0.001  # of such a mark among the tokens, for a translator of characters to know its use
 MIN_LETTER_SHARE = 0.75  # of the characters; a text with fewer letters is about numbers or signs, and needs all of them
-NUMBER = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+(?!\d)|\d+")
-MIN_DIGITS = 3  # of numbers that are not written in words, and are the same in every language
 
 Tokens = tuple[str, ...]
 
@@ -62,7 +67,7 @@ def prepare_lines(texts: Sequence[str], tokenizer: Tokenizer) -> list[PreparedLi
         elif not any(map(str.isalpha, line)) and tokenizer.letter_share >= MIN_LETTER_SHARE:
             lines.append(PreparedLine((), is_copied=True))
         else:
-            lines.append(PreparedLine(*_remove_gaps(tokens, line, taken_out[index][1], tokenizer.segmenter.kind)))
+            lines.append(_find_gaps(tokens, line, taken_out[index][1], tokenizer))
     return lines
 
 
@@ -74,7 +79,7 @@ def _alphabet(line: str, tokenizer: Tokenizer) -> frozenset[str]:
     """
     is_word = tokenizer.segmenter.kind == "word"
     letters = (letter for letter in line if letter.isalpha() and (is_word or UNSPACED.match(letter)))
-    return tokenizer.alphabet | {GAP, *(letter for letter in letters if script(letter) in tokenizer.scripts)}
+    return tokenizer.alphabet | {PLACEHOLDER, *(letter for letter in letters if script(letter) in tokenizer.scripts)}
 
 
 def _is_mostly_unknown(line: str, alphabet: frozenset[str]) -> bool:
@@ -84,11 +89,18 @@ def _is_mostly_unknown(line: str, alphabet: frozenset[str]) -> bool:
 
 
 def _take_out_items(text: str, tokenizer: Tokenizer) -> tuple[str, list[str]]:
-    """Return a line with gaps for its items, and the items; what is a token of the training text stays."""
-    text = text.replace(GAP, " ")
-    spans = [(start, end) for start, end in find_items(text) if not _is_known(text[start:end], tokenizer)]
+    """Return a line with gaps for its items, and the items; what is a token of the training text stays.
+
+    Long numbers are items if the translator knows placeholders. Otherwise it translates a line better with its numbers.
+    """
+    text = text.replace(PLACEHOLDER, " ")
+    spans = find_items(text)
+    if knows_placeholders(tokenizer):
+        numbers = (number.span() for number in long_numbers(text))
+        spans += [(low, high) for low, high in numbers if not any(low < end and start < high for start, end in spans)]
+    spans = sorted((start, end) for start, end in spans if not _is_known(text[start:end], tokenizer))
     outside, items = split_at(text, spans)
-    return GAP.join(outside), items
+    return PLACEHOLDER.join(outside), items
 
 
 def _is_known(item: str, tokenizer: Tokenizer) -> bool:
@@ -99,35 +111,40 @@ def _is_known(item: str, tokenizer: Tokenizer) -> bool:
     return vocab.id(item) != UNK or vocab.id(SPACE_MARK + item) != UNK
 
 
+def knows_placeholders(tokenizer: Tokenizer) -> bool:
+    """Whether the training text had placeholders."""
+    return any(tokenizer.vocab.id(token) != UNK for token in (PLACEHOLDER, SPACE_MARK + PLACEHOLDER))
+
+
 def _take_out_unknown(line: str, items: list[str], alphabet: frozenset[str]) -> tuple[str, list[str]]:
     """Return a line with more gaps, for what the translator cannot read, and the items of all gaps."""
     outside, unknown = split_at(line, find_unknown(line, alphabet))
     all_items, remaining = list[str](), iter(items)
     for part, word in zip(outside, [*unknown, ""], strict=True):
-        all_items += [next(remaining) for _ in range(part.count(GAP))]
+        all_items += [next(remaining) for _ in range(part.count(PLACEHOLDER))]
         all_items += [word] if word else []
-    return GAP.join(outside), all_items
+    return PLACEHOLDER.join(outside), all_items
 
 
-def _remove_gaps(
-    tokens: Sequence[str], line: str, items: Sequence[str], kind: str
-) -> tuple[Tokens, tuple[CopiedItem, ...]]:
-    """Return the tokens of a line without its gaps and the spaces before them, and where the items were."""
+def _find_gaps(tokens: Sequence[str], line: str, items: Sequence[str], tokenizer: Tokenizer) -> PreparedLine:
+    """Return the tokens of a line, and where its items are; gaps stay if the translator knows placeholders."""
     if not items:
-        return tuple(tokens), ()
+        return PreparedLine(tuple(tokens))
+    before = [line[match.start() - 1 : match.start()] for match in re.finditer(PLACEHOLDER, line)]
+    attached = [character != "" and not character.isspace() for character in before]
+    keeps, is_char = knows_placeholders(tokenizer), tokenizer.segmenter.kind == "char"
     kept, positions = list[str](), list[int]()
     for token in tokens:
-        if gaps := token.count(GAP):
+        gaps = token.count(PLACEHOLDER)
+        if gaps and not keeps:
             if kept[-1:] == [SPACE_MARK]:
                 kept.pop()
-            positions += [len(kept)] * gaps
-            token = token.replace(GAP, "")
-            kept += [token] if token.strip(SPACE_MARK) else []
-        elif kept or kind != "char" or token != SPACE_MARK:
+            token = token.replace(PLACEHOLDER, "")
+        positions += [len(kept)] * gaps
+        is_space = token.strip(SPACE_MARK) == ""
+        if not is_space or not (gaps or (is_char and not kept)):
             kept.append(token)
-    before = [line[match.start() - 1 : match.start()] for match in re.finditer(GAP, line)]
-    attached = [character != "" and not character.isspace() for character in before]
-    return tuple(kept), tuple(CopiedItem(*item) for item in zip(items, positions, attached, strict=True))
+    return PreparedLine(tuple(kept), tuple(CopiedItem(*item) for item in zip(items, positions, attached, strict=True)))
 
 
 def insert_items(
@@ -138,6 +155,7 @@ def insert_items(
     tokenizer: Tokenizer,
 ) -> str:
     """Return the text of a translation with the items of its source."""
+    tokens, items = _fill_placeholders(tokens, items, attention)
     places = [_find_place(tokens, item.position, source_tokens, attention, tokenizer) for item in items]
     whole, text, position = tokenizer.join(tokens), "", 0
     for place, item in sorted(zip(places, items, strict=True), key=lambda placed: placed[0]):
@@ -146,6 +164,22 @@ def insert_items(
         is_attached = not text or (item.is_attached and not text[-1].isalnum())
         text, position = text + item.text if is_attached else f"{text} {item.text}", end
     return _append(text, whole[position:])
+
+
+def _fill_placeholders(
+    tokens: Sequence[str], items: Sequence[CopiedItem], attention: NDArray[np.float64] | None
+) -> tuple[list[str], list[CopiedItem]]:
+    """Return the tokens with an item in place of each placeholder, that with the most attention, and the other items."""
+    filled, remaining = list(tokens), list(items)
+    for index, token in enumerate(tokens):
+        for _ in range(token.count(PLACEHOLDER)):
+            if remaining and attention is not None:
+                item = max(remaining, key=lambda item: float(attention[index, item.position]))
+            else:
+                item = remaining[0] if remaining else CopiedItem("", 0)
+            filled[index] = filled[index].replace(PLACEHOLDER, item.text, 1)
+            remaining = [other for other in remaining if other is not item]
+    return filled, remaining
 
 
 def _append(text: str, part: str) -> str:
@@ -191,35 +225,3 @@ def _is_boundary(tokens: Sequence[str], index: int, kind: str) -> bool:
 
 def _has_letters(token: str) -> bool:
     return any(map(str.isalnum, token))
-
-
-def restore_numbers(source: str, translation: str) -> str:
-    """Replace wrong long numbers of a translation by those of the source, if as many are missing.
-
-    >>> restore_numbers("Tom hat 1984 Hunde um 14 Uhr", "Tom has 1943 dogs at 2 p.m.")
-    'Tom has 1984 dogs at 2 p.m.'
-    """
-    in_source, in_translation = (_long_numbers(text) for text in (source, translation))
-    missing, wrong = _without(in_source, in_translation), _without(in_translation, in_source)
-    if len(missing) != len(wrong):
-        return translation
-    for number, other in reversed(list(zip(missing, wrong, strict=True))):
-        translation = translation[: other.start()] + number[0] + translation[other.end() :]
-    return translation
-
-
-def _long_numbers(text: str) -> list[re.Match[str]]:
-    return [match for match in NUMBER.finditer(text) if len(_digits(match)) >= MIN_DIGITS]
-
-
-def _without(numbers: Sequence[re.Match[str]], others: Sequence[re.Match[str]]) -> list[re.Match[str]]:
-    """Return the numbers whose digits are not among the others."""
-    counts, remaining = Counter(map(_digits, others)), list[re.Match[str]]()
-    for number in numbers:
-        counts[_digits(number)] -= 1
-        remaining += [number] if counts[_digits(number)] < 0 else []
-    return remaining
-
-
-def _digits(number: re.Match[str]) -> str:
-    return "".join(filter(str.isdigit, number[0]))

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import append_end, attention_to_words
+from dragoman.data.copied_items import PLACEHOLDER
 from dragoman.data.corpus import Corpus
+from dragoman.data.long_numbers import restore_numbers
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.evaluation.likelihood import PairLikelihood, TextLengths
 from dragoman.models.base import BaseScorer
-from dragoman.models.copying import MIN_LETTER_SHARE, CopiedItem, insert_items, prepare_lines, restore_numbers
+from dragoman.models.copying import MIN_LETTER_SHARE, CopiedItem, insert_items, prepare_lines
 from dragoman.models.source_lines import SegmentedLine, Tokens, split_tokens
 from dragoman.models.translation_results import (
     EMPTY_TRANSLATION,
@@ -420,7 +422,7 @@ class BaseTranslator(BaseScorer):
 
     def _copy_items(self, translation: Translation, items: Sequence[CopiedItem]) -> Translation:
         """Return a translation with the items of its source line."""
-        if not items:
+        if not items and PLACEHOLDER not in translation.text:
             return translation
         text = insert_items(translation.words, items, translation.source_tokens, translation.attention, self.target)
         return replace(translation, text=text)

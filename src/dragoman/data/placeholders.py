@@ -1,0 +1,57 @@
+"""Placeholders in a training text, so that a translator learns to copy what it does not know.
+
+A placeholder stands for something that is the same on both sides of a pair: an item such as `%s` or an address, and in
+some of the pairs a word such as a name. A translator that knows placeholders reads one for every item of a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+from dragoman.data.copied_items import ITEM, PLACEHOLDER
+
+WORD = re.compile(r"[^\W_]{3,}")
+MIN_COPIED_SHARE = 0.5  # of the pairs with a word on one side, those with it on both, if the word is a copy
+PLACEHOLDER_SHARE = 1 / 3  # of the pairs with copied words that get a placeholder
+
+
+def add_placeholders(source: Sequence[str], target: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
+    """Return the lines of parallel texts with placeholders.
+
+    >>> source, target = add_placeholders(["Zeile %d von a@b.org"], ["line %d of a@b.org"], seed=1)
+    >>> source[0].replace(PLACEHOLDER, "_"), target[0].replace(PLACEHOLDER, "_")
+    ('Zeile _ von _', 'line _ of _')
+    """
+    random, copies = Random(seed), _copied_words(source, target)
+    pairs = []
+    for first, second in zip(source, target, strict=True):
+        items = _in_both(ITEM.findall(first), ITEM.findall(second))
+        words = [word for word in _in_both(WORD.findall(first), WORD.findall(second)) if word in copies]
+        if words and random.random() < PLACEHOLDER_SHARE:
+            items.append(random.choice(words))
+        pairs.append((_replace(first, items), _replace(second, items)))
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def _copied_words(source: Sequence[str], target: Sequence[str]) -> set[str]:
+    """Return the words that are usually the same in the translation: names, not words such as `was`."""
+    counts, both = Counter[str](), Counter[str]()
+    for first, second in zip(source, target, strict=True):
+        sides = set(WORD.findall(first)), set(WORD.findall(second))
+        counts.update(sides[0] | sides[1])
+        both.update(sides[0] & sides[1])
+    return {word for word, count in both.items() if count >= MIN_COPIED_SHARE * counts[word]}
+
+
+def _in_both(first: list[str], second: list[str]) -> list[str]:
+    """Return what occurs exactly once on each side."""
+    return [text for text in first if first.count(text) == 1 == second.count(text)]
+
+
+def _replace(line: str, items: Sequence[str]) -> str:
+    for item in items:
+        line = re.sub(rf"(?<!\w){re.escape(item)}(?!\w)", PLACEHOLDER, line)
+    return line
