@@ -237,7 +237,20 @@ def test_each_dev_line_is_reported_as_what_it_is() -> None:
     assert findings[2].message.endswith(f"train.s:{long + 1}")
 
 
-def test_a_text_that_repeats_itself_may_have_similar_dev_lines_in_train() -> None:
+def test_a_text_that_repeats_itself_may_have_dev_lines_in_train() -> None:
+    """Two thirds of the lines occur twice: the same share of a dev text that is drawn at random is in train."""
+    lines = [*SOURCE[:300], *SOURCE[:200]]
+    train = make_documents((lines, lines)).train[:1]
+
+    def level(dev: Sequence[str]) -> int:
+        return Overlap.find(train, make_documents((dev, dev)).train[:1]).dominant_level()
+
+    assert level([*SOURCE[:80], *DEV[0][:20]]) == 0, "as expected"
+    assert level(SOURCE[200:300]) == SAME, "lines that occur once in train are not expected in dev"
+    assert level([*SOURCE[:40], *DEV[0][:60]]) == 0, "less than half"
+
+
+def test_a_source_with_several_translations_may_be_in_dev() -> None:
     """Every source has three translations: a dev text drawn at random has its sources in train."""
     sources = [line for line in SOURCE[:100] for _ in range(3)]
     targets = [" ".join(random.Random(number).sample(TARGET[number // 3].split(), 3)) for number in range(300)]

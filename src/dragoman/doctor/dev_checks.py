@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,6 +18,7 @@ from dragoman.doctor.text_checks import writing_habits
 
 NEAR, SAME_SOURCE, SAME = 1, 2, 3  # how much a dev line has in common with a training line; 0: nothing
 MAX_OVERLAP_SHARE = 0.5  # of dev; with more in train, most of what dev measures is memory
+MAX_SAME_SHARE = 0.9  # of dev that is the same as in train, even if train repeats itself
 OVERLAP_DEVIATIONS = 3.0  # a random sample exceeds its expected share by this many in one of 700 cases
 MAX_UNKNOWN_SHARE = 0.15  # of the words of dev
 MAX_HABIT_DIFFERENCE = 0.5  # between the shares of lines that follow a convention
@@ -52,12 +54,14 @@ class Overlap:
     def dominant_level(self) -> int:
         """Return the level at which most of dev is in train, or 0.
 
-        If lines are similar or have several translations, a dev text that was drawn at random has as many such lines in
-        train as train has itself: that is no error. The same lines are an error in any case.
+        If lines are repeated, are similar or have several translations, a dev text that was drawn at random has as many
+        such lines in train as train has itself. That is no error, unless nearly all of dev is the same as train.
         """
         lines = sum(all(row) for row in _rows(self.dev))
         for level in (SAME, SAME_SOURCE, NEAR):
             share = int((self.levels >= level).sum()) / max(1, lines)
+            if level == SAME and share > MAX_SAME_SHARE:
+                return level
             if share > MAX_OVERLAP_SHARE:
                 expected = self._repeated_share(level)
                 deviation = math.sqrt(expected * (1 - expected) / lines)
@@ -66,11 +70,12 @@ class Overlap:
         return 0
 
     def _repeated_share(self, level: int) -> float:
-        """The share of training lines whose source is the same, or nearly the same, as another one."""
+        """The share of training lines that are the same as another one, or whose source is, or nearly so."""
         if level == SAME:
-            return 0.0
-        similarity = 1.0 if level == SAME_SOURCE else DEFAULT_SIMILARITY
-        _, sizes = np.unique(group_duplicates([self.train[0].lines], similarity), return_counts=True)
+            sizes = np.array(list(Counter(_rows(self.train)).values()))
+        else:
+            similarity = 1.0 if level == SAME_SOURCE else DEFAULT_SIMILARITY
+            _, sizes = np.unique(group_duplicates([self.train[0].lines], similarity), return_counts=True)
         return int(sizes[sizes > 1].sum()) / max(1, int(sizes.sum()))
 
     def findings(self) -> Iterator[Finding]:
