@@ -132,7 +132,7 @@ def main() -> None:
                 train, dev = (
                     [side[low:high] for side in texts] for low, high in ((first, middle), (middle, first + size))
                 )
-                row: list[object] = ["/".join(Path(source.partition(":")[0]).parts[-2:]), size, first + 1]
+                row: list[object] = ["/".join(Path(source).parts[-2:]), size, first + 1]
                 for case in arguments.cases:
                     generator = np.random.default_rng(arguments.seed)
                     errors = find_errors(*with_error(case, train, dev, generator))
