@@ -60,9 +60,11 @@ def test_a_text_file_can_be_named_and_is_written_whole(good: Any, run: Any, plac
 def test_sentence_pairs_are_not_documents(run: Any, place: Path, tmp_path: Path) -> None:
     (tmp_path / "memory.tmx").write_text("<tmx><body/></tmx>")
     (tmp_path / "pairs.tsv").write_text("der hund\tthe dog\n")
+    (tmp_path / "pairs.jsonl").write_text('{"de": "der hund", "en": "the dog"}\n')
     for name, message in (
         ("memory.tmx", "is TMX, sentence pairs"),
-        ("pairs.tsv", "choose the one to translate with --field"),
+        ("pairs.tsv", "has several columns; choose the one to translate with --field"),
+        ("pairs.jsonl", "has no key 'text'; choose the one to translate with --field"),
     ):
         refused = run("translate", place / "one", tmp_path / name)
         assert refused.code == 2 and is_one_line(refused.err) and message in refused.err and refused.out == ""

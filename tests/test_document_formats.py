@@ -390,6 +390,9 @@ def test_empty_cues_stay_empty(tmp_path: Path) -> None:
         ("Files start with <xliff>\n", None),
         ('Write msgid "a" in your file.\n', None),
         ("<!doctype HTML>", "html"),
+        ('<?xml version="1.0"?><!-- a --><!DOCTYPE html SYSTEM "x"><html>', "html"),
+        ("<!-- a --> " * 60 + "text", None),  # in linear time
+        ("  # a\n" * 60 + "text", None),
     ],
 )
 def test_formats_are_recognised_by_how_a_file_starts(tmp_path: Path, content: str, expected: str | None) -> None:

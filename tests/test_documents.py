@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import random
 import re
 from collections import Counter
@@ -22,6 +23,7 @@ from document_helpers import (
     hostile_translator,
     open_document,
     translated,
+    upper,
 )
 from dragoman.core.errors import DataError
 from dragoman.data.copied_items import PROTECTED
@@ -169,6 +171,20 @@ def test_no_translator_can_change_the_markup(name: str, attention: bool) -> None
     for translate in (str.upper, lambda text: "", lambda text: text[::-1], *map(hostile_translator, range(40))):
         text = translated(file, translate, attention=attention)
         assert marks_of(file.format, text.removeprefix("\ufeff")) == expected
+
+
+@pytest.mark.parametrize("attention", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_translator_that_keeps_the_order_changes_only_letters(name: str, attention: bool) -> None:
+    """Every mark stays at its place between the words, and every element around its words."""
+    texts = [translated(open_document(name), translate, attention=attention) for translate in (str, upper)]
+    if name == "guide.md":  # lines are joined, and links by name keep their names
+        texts = [
+            re.sub(r"\n> ?|\]\[(?:collapsed|shortcut)?\]", lambda match: "]" if match[0][0] == "]" else " ", text)
+            for text in texts
+        ]
+    source, result = (" ".join(html.unescape(text).replace("\\", "").split()) for text in texts)
+    assert source != result and source.casefold() == result.casefold()
 
 
 TEXTS = st.sampled_from(["Wort", " ", "zwei Wörter", ", ", ".", " %s ", "{x}", "&amp;", "犬が", "\n  "])

@@ -81,8 +81,13 @@ def _check_field(path: str, field: str | None) -> None:
     from dragoman.data.file_formats import START_BYTES
     from dragoman.data.formats import read_start, type_by_name
 
-    if field is None and type_by_name(path) == "tsv" and b"\t" in read_start(path, START_BYTES):
+    if field is not None:
+        return
+    start, file_type = read_start(path, START_BYTES), type_by_name(path)
+    if file_type == "tsv" and b"\t" in start:
         raise DataError(f"{path}: has several columns; choose the one to translate with --field, such as --field 1")
+    if file_type == "jsonl" and start.strip() and b'"text"' not in start:
+        raise DataError(f"{path}: has no key 'text'; choose the one to translate with --field")
 
 
 def translate_documents(

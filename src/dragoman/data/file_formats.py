@@ -10,14 +10,15 @@ from dragoman.data.formats import BOM, read_start, type_by_name
 DOCUMENTS = ("html", "markdown", "po", "xliff", "srt", "vtt")  # formats of documents that are translated
 PAIRS = ("tsv", "jsonl", "tmx", "po", "xliff")  # formats with two sides
 OTHER_ENDINGS = {"htm": "html", "xhtml": "html", "md": "markdown", "pot": "po", "xlf": "xliff"}
-XML_START = r"(?:<\?xml[^>]*>|<!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>|<!--.*?-->|\s)*"
+# What may come before the first element. Nothing of it is tried in two ways, so that the time is linear.
+XML_PROLOGUE = r"(?><\?xml[^>]*>|<!DOCTYPE(?!\s+html)[^>\[]*(?:\[.*?\]\s*)?>|<!--.*?-->|\s)*+"
 CONTENT = {  # the start of a file
-    "html": re.compile(r"(?:<!--.*?-->|<\?xml[^>]*>|\s)*<(?:!doctype html|html)\b", re.IGNORECASE | re.DOTALL),
-    "tmx": re.compile(rf"{XML_START}<(?:\w+:)?tmx\b", re.DOTALL),
-    "xliff": re.compile(rf"{XML_START}<(?:\w+:)?xliff\b", re.DOTALL),
+    "html": re.compile(rf"{XML_PROLOGUE}<(?:!doctype html|html)\b", re.IGNORECASE | re.DOTALL),
+    "tmx": re.compile(rf"{XML_PROLOGUE}<(?:\w+:)?tmx\b", re.DOTALL),
+    "xliff": re.compile(rf"{XML_PROLOGUE}<(?:\w+:)?xliff\b", re.DOTALL),
     "vtt": re.compile(r"WEBVTT(?:\s|$)"),
     "srt": re.compile(r"\s*\d+\s*\r?\n\d+:\d\d:\d\d,\d+ --> "),
-    "po": re.compile(r'(?:[ \t]*#[^\r\n]*[\r\n]|\s)*(?:domain|msgctxt|msgid)\s+"'),
+    "po": re.compile(r'(?>#[^\r\n]*[\r\n]|\s)*+(?:domain|msgctxt|msgid)\s+"'),
 }
 START_BYTES = 1 << 16
 
