@@ -22,9 +22,9 @@ from dragoman.doctor.findings import Finding
 from dragoman.doctor.fix import fix_documents
 from dragoman.doctor.line_shifts import Segment, ShiftSearch, paired_lines
 from dragoman.doctor.line_similarity import pairing_score
-from dragoman.doctor.pairing_checks import MIN_PAIRING_SCORE
 from dragoman.doctor.swap_checks import is_mostly_positive
 from dragoman.doctor.text_checks import DoctorLimits
+from dragoman.doctor.text_pairing import MIN_PAIRING_SCORE
 from dragoman.lab.lab import german_english_lab
 
 Pair = tuple[Sequence[str], Sequence[str]]

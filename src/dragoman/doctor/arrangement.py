@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.pairing_checks import Pairing, find_pairing
 from dragoman.doctor.swap_checks import (
     dev_swap_findings,
     exchange_lines,
@@ -22,6 +21,7 @@ from dragoman.doctor.swap_checks import (
     stated_language_findings,
 )
 from dragoman.doctor.text_checks import alphabetical_findings
+from dragoman.doctor.text_pairing import Pairing, find_pairing
 
 Part = tuple[Document, ...]
 
@@ -141,7 +141,7 @@ def arrange_for_fix(
             parts.append(part)
             continue
         for document, line in change.left_out(part):
-            finding = document.finding("line-shift", line, "no line of the other side belongs with this one")
+            finding = document.finding("line-shift", line, "without a partner, or next to the place of the shift")
             left_out(finding, document, line)
         parts.append(change.apply(part))
     return DoctorDocuments(parts[0], parts[1], raw.remarks)
