@@ -21,6 +21,7 @@ from dragoman.data.placeholders import add_placeholders
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.copying import CopiedItem, insert_items, knows_placeholders, prepare_lines
 from dragoman.models.document_translation import translate_document
+from dragoman.models.source_lines import SegmentedLine
 from dragoman.models.text_pipeline import TextPipeline
 from dragoman.models.translator import Translator
 
@@ -197,6 +198,14 @@ def test_a_translator_that_knows_placeholders_reads_one_for_each_item(kind: str)
     assert list(line.tokens) == tokenizer.segmenter.segment(f"Der Hund {PLACEHOLDER} sieht {PLACEHOLDER}")
     assert [item.text for item in line.items] == ["https://x.org/1234", "1984"]
     assert [PLACEHOLDER in line.tokens[item.position] for item in line.items] == [True, True]
+
+
+def test_items_belong_to_the_part_of_a_long_line_that_has_them() -> None:
+    first, second, third = CopiedItem("X", 2), CopiedItem("Y", 2), CopiedItem("Z", 3)
+    taken_out = SegmentedLine("", (("a", "b"), ("c",)), (first, third))
+    assert taken_out.items_of_chunks == [[first], [CopiedItem("Z", 1)]]
+    kept = SegmentedLine("", (("a", "b"), (PLACEHOLDER, "c")), (second,))
+    assert kept.items_of_chunks == [[], [CopiedItem("Y", 0)]]
 
 
 def test_training_with_placeholders(good: Any, run: Any, tmp_path: Path) -> None:  # noqa: F811

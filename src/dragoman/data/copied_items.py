@@ -40,7 +40,7 @@ PATH = (
     r"|(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:txt|md|pdf|docx?|xlsx?|csv|tsv|jsonl?|xml|ya?ml|toml|html?|css|js|py|sh|exe|zip|gz|png"
     r"|jpe?g|gif|svg|mp[34])\b"
 )
-CODE = r"`[^`\n]+`|(?<!\S)--[A-Za-z][\w-]*|\b\w+(?:::\w+)+(?:\(\))?|\b[A-Za-z]\w*(?:\.\w+)*\(\)|\b[A-Za-z]\w*_\w+\b"
+CODE = r"`[^`\n]+`|(?<!\S)--[A-Za-z][\w-]*|\b\w+(?:::\w+)+(?:\(\))?|(?<![\w.])[A-Za-z]\w*+(?:\.\w++)*+\(\)|\b[A-Za-z]\w*_\w+\b"
 NAME = r"(?<![\w@])@\w+(?:[.-]\w+)*|(?<![\w#&])#\w*[^\W\d]\w*"  # @tom, #tag
 PROTECTED = re.compile("|".join((URL, EMAIL, PRINTF, BRACES, VARIABLE)), re.ASCII)  # in documents, which mark code
 ITEM = re.compile("|".join((URL, EMAIL, PATH, CODE, PRINTF, BRACES, VARIABLE, NAME)))
