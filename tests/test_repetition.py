@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,7 +19,7 @@ from dragoman.data.batches import Batch
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.translation import Translation
 from dragoman.search.beam import beam_search
-from dragoman.search.repetition import MAX_COPIES, MAX_MARKS, RepetitionBlockingScorer, count_letters, repetitions
+from dragoman.search.repetition import MAX_COPIES, MAX_UNKNOWN, RepetitionBlockingScorer, count_letters, repetitions
 from dragoman.search.sampling import sample
 from dragoman.search.scorers import GraphScorer, PrefixConstrainedScorer
 from toy_translator import ToyTranslator, source_of
@@ -100,7 +102,7 @@ def test_a_source_that_repeats_allows_as_many_copies() -> None:
 def test_short_letters_and_digits_are_not_loops() -> None:
     letters = count_letters(["a", "00", "▁no"], are_words=False)
     assert letters.tolist() == [1, 0, 3]
-    for word, count in (("a", 5), ("0", MAX_MARKS)):
+    for word, count in (("a", 5), ("0", MAX_COPIES)):
         graph = {" ".join([word] * n): {word: 0.99, "</s>": 0.01} for n in range(20)}
         endless = GraphScorer(word, graph)
         scorer = RepetitionBlockingScorer(endless, count_letters(endless.vocab.tokens, are_words=False))
@@ -118,18 +120,55 @@ def test_the_only_possible_token_is_never_blocked() -> None:
     assert len(hypothesis.ids) == 4, "a given prefix may repeat"
 
 
-@given(st.lists(st.sampled_from("ab1 "), max_size=14))
-def test_repetitions_follow_their_definition(characters: list[str]) -> None:
-    text = "".join(characters).replace(" ", "")
-    expected = 1
-    for start in range(len(text)):
-        for period in range(1, len(text) - start + 1):
-            segment, count = text[start : start + period], 1
-            while text[start + count * period : start + (count + 1) * period] == segment:
+def runs(items: Sequence[str]) -> list[tuple[Sequence[str], int]]:
+    """All segments and how often they are repeated from where they start, by definition."""
+    found = []
+    for start in range(len(items)):
+        for period in range(1, len(items) - start + 1):
+            segment, count = items[start : start + period], 1
+            while items[start + count * period : start + (count + 1) * period] == segment:
                 count += 1
-            if any(map(str.isalpha, segment)):
-                expected = max(expected, count)
-    assert repetitions("".join(characters)) == expected
+            found.append((segment, count))
+    return found
+
+
+@given(st.text("abB12., -", max_size=14))
+def test_repetitions_follow_their_definition(text: str) -> None:
+    letters = "".join(filter(str.isalnum, text.lower()))
+    words = re.findall(r"\w+", text.lower())
+    with_letters = [count for segment, count in runs(letters) if any(map(str.isalpha, segment))]
+    numbers = [count for segment, count in runs(words) if not any(map(str.isalpha, "".join(segment)))]
+    marks = [
+        count
+        for segment, count in runs(f"{text} ")
+        if segment.strip() and not any(map(str.isalpha, segment))  # type: ignore[attr-defined]
+    ]
+    assert repetitions(text) == (max([*with_letters, *numbers, 1]), max([*marks, 1]))
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("Nein, nein, nein, nein!", (4, 1)),
+        ("1 1 1 1", (4, 4)),
+        ("10000", (1, 4)),
+        ("000000000000", (1, 12)),
+        ("------------", (1, 12)),
+        ("- - - -", (1, 4)),
+        ("कि कि कि कि", (4, 1)),
+        ("はははは", (4, 1)),
+    ],
+)
+def test_repetitions_of_words_and_marks(source: str, expected: tuple[int, int]) -> None:
+    assert repetitions(source) == expected
+
+
+def test_digits_are_repeated_as_often_as_in_the_source() -> None:
+    toy = ToyTranslator("0 -", expected_length=6.0)
+    for source, most in (("x 00000", 5), ("x -- 0", 3), ("x y z", 3)):
+        batch = Batch.empty(1, source_of([source]))
+        [hypotheses] = beam_search(blocked(toy), batch, beam_size=2000, n_best=2000, max_words=7)
+        assert max(copies(hypothesis.ids) for hypothesis in hypotheses) == most
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)
@@ -160,4 +199,7 @@ def test_an_ensemble_can_be_blocked() -> None:
 
 def test_unknown_words_may_follow_each_other() -> None:
     """Each `<unk>` stands for another word, as in a list of names."""
+    graph = {" ".join(["<unk>"] * n): {"<unk>": 0.99, "</s>": 0.01} for n in range(20)}
+    [[hypothesis]] = beam_search(blocked(GraphScorer("x", graph)), Batch.empty(1), beam_size=1)
+    assert len(hypothesis.ids) == MAX_UNKNOWN
     assert count_letters(["<unk>", "the"], are_words=True).tolist() == [0, 4]

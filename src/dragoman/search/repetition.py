@@ -1,14 +1,16 @@
 """Blocking of runaway repetition: "the man and the man and the man and ...".
 
 A hypothesis may repeat a segment of tokens immediately as often as the source repeats one, and always twice ("room two
-two two"). A further copy is impossible if the copies have `MIN_LETTERS` letters or more together, so that "eee" and "1000"
-are still possible. Copies of digits and punctuation are limited by `MAX_MARKS`.
+two two"). A further copy is impossible if the copies have `MIN_LETTERS` letters or more together, so that "eee" is still
+possible. Digits and punctuation are limited in the same way, by those of the source: 12 zeros or dashes can be copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,12 +19,16 @@ from torch import Tensor
 from dragoman.core.scorer import Carry, Scorer, State, candidate_log_probs
 from dragoman.data.batches import Batch
 from dragoman.data.segmenters import SPACE_MARK
-from dragoman.data.vocabulary import SPECIALS
+from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.search.scorers import ConstrainedScorer
 
 MAX_COPIES = 3  # of a segment in a row, if the source does not repeat anything
 MIN_LETTERS = 6  # in all copies: fewer are not a loop
-MAX_MARKS = 10  # copies of a segment without letters
+MAX_UNKNOWN = 10  # copies of `<unk>`, which stands for different words
+WITHOUT_LETTERS = re.compile(r"[\W\d_]+")
+
+
+Items = TypeVar("Items", str, list[str])
 
 
 class _Rows(NamedTuple):
@@ -31,7 +37,7 @@ class _Rows(NamedTuple):
     inner: object
     tokens: Tensor  # (rows, t) the last one first
     runs: Tensor  # (rows, t) column p - 1: how many tokens at the end are equal to the token p places before them
-    max_copies: Tensor  # (rows,)
+    max_copies: Tensor  # (rows, 2) of segments with letters, and without
 
 
 class RepetitionBlockingScorer(ConstrainedScorer):
@@ -56,11 +62,13 @@ class RepetitionBlockingScorer(ConstrainedScorer):
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         inner = self.scorer.start(batch, carry)
-        copies = [MAX_COPIES] * batch.num_rows
+        copies = [Repetitions(MAX_COPIES, MAX_COPIES)] * batch.num_rows
         if batch.source is not None:
-            copies = [max(MAX_COPIES, repetitions(line)) for line in batch.source.sentences_as_text()]
+            copies = list(map(repetitions, batch.source.lines()))
         empty = torch.zeros(batch.num_rows, 0, dtype=torch.int64)
-        return State(_Rows(inner.rows, empty, empty, torch.tensor(copies)), inner.memory, inner.sentence)
+        return State(
+            _Rows(inner.rows, empty, empty, torch.tensor(copies).clamp(min=MAX_COPIES)), inner.memory, inner.sentence
+        )
 
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Return log P of the scorer, -inf for tokens that are blocked.  # (rows, n), (n,)"""
@@ -79,15 +87,21 @@ class RepetitionBlockingScorer(ConstrainedScorer):
     def _blocked(self, rows: _Rows) -> list[tuple[int, int]]:
         """Return the rows that would repeat a segment too often, and the tokens that would complete the last copy."""
         periods = torch.arange(1, rows.runs.shape[1] + 1)
-        is_copy = rows.runs + 1 >= rows.max_copies[:, None] * periods  # (rows, t)
+        is_copy = rows.runs + 1 >= rows.max_copies.amin(1, keepdim=True) * periods  # (rows, t)
         if not bool(is_copy.any()):
             return []
         blocked = []
         for row, column in is_copy.nonzero().tolist():
             period, token = column + 1, int(rows.tokens[row, column])
-            letters = int(self.letters[rows.tokens[row, :period]].sum())
+            segment = rows.tokens[row, :period]
+            letters = int(self.letters[segment].sum())
             copies = (int(rows.runs[row, column]) + 1) // period + 1
-            if letters * copies >= MIN_LETTERS if letters else copies > MAX_MARKS:
+            max_words, max_marks = rows.max_copies[row].tolist()
+            if letters:
+                is_loop = copies > max_words and letters * copies >= MIN_LETTERS
+            else:
+                is_loop = copies > (MAX_UNKNOWN if bool((segment == UNK).any()) else max_marks)
+            if is_loop:
                 blocked.append((row, token))
         return blocked
 
@@ -113,15 +127,43 @@ def count_letters(tokens: Sequence[str], *, are_words: bool) -> Tensor:
     return torch.tensor(counts)
 
 
-def repetitions(text: str) -> int:
-    """Return how often in a row a text has the same characters, at least one letter among them; spaces are ignored.
+class Repetitions(NamedTuple):
+    """How often a text repeats something in a row."""
 
-    >>> [repetitions(text) for text in ("ha ha ha !", "Hahaha", "very nice", "1000", "www")]
+    words: int  # words, or characters with a letter among them
+    marks: int  # digits and punctuation
+
+
+def repetitions(text: str) -> Repetitions:
+    """Return how often in a row a text has the same words or letters, and the same digits or punctuation.
+
+    Words and letters are compared without case, spaces and punctuation. Numbers are words between spaces.
+
+    >>> [repetitions(text).words for text in ("Ha, ha, ha!", "Hahaha", "very nice", "1000", "1 1 1")]
     [3, 3, 1, 1, 3]
+    >>> [repetitions(text).marks for text in ("a 77 77 77 77", "1000", "- - -", "no no")]
+    [4, 3, 3, 1]
     """
-    text = text.replace(" ", "").lower()
-    codes = np.array([ord(character) for character in text], np.int64)
-    is_letter = np.array([character.isalpha() for character in text], bool)
+    words = "".join(character if _is_in_word(character) else " " for character in text.lower()).split()
+    stretches = WITHOUT_LETTERS.findall(f"{text} ")
+    return Repetitions(
+        max(_longest_run("".join(words), _has_letter), _longest_run(words, lambda segment: not _has_letter(segment))),
+        max((_longest_run(stretch, lambda segment: not segment.isspace()) for stretch in stretches), default=1),
+    )
+
+
+def _is_in_word(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LMN"  # letters, vowel signs, digits
+
+
+def _has_letter(segment: Sequence[str]) -> bool:
+    return any(map(str.isalpha, "".join(segment)))
+
+
+def _longest_run(items: Items, counts: Callable[[Items], bool]) -> int:
+    """Return how often in a row there is the same segment of words or characters, of those that count."""
+    numbers = {item: number for number, item in enumerate(dict.fromkeys(items))}
+    codes = np.array([numbers[item] for item in items], np.int64)
     most = 1
     for period in range(1, len(codes) // 2 + 1):
         if period * (most + 1) > len(codes):
@@ -129,6 +171,6 @@ def repetitions(text: str) -> int:
         ends = np.flatnonzero(np.append(codes[period:] != codes[:-period], True))  # first inequality after each run
         starts = np.append(0, ends[:-1] + 1)
         for run in np.flatnonzero((ends - starts) // period + 1 > most):
-            if is_letter[starts[run] : starts[run] + period].any():
+            if counts(items[starts[run] : starts[run] + period]):
                 most = max(most, int(ends[run] - starts[run]) // period + 1)
     return most
