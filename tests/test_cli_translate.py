@@ -199,7 +199,9 @@ def test_plain_text_is_tokenised_and_detokenised(good: Any, place: Path) -> None
 def test_sentences_of_a_line_are_translated_one_by_one(good: Any, place: Path, line: str, expected: str) -> None:
     assert good("translate", place / "one", stdin=f"{line}\n").lines == [expected]
     whole = good("translate", place / "one", "--no-split", "--json", stdin=f"{line}\n").out
-    assert "sentences" not in json.loads(whole)
+    unsplit = json.loads(whole)
+    [sentence] = unsplit["sentences"]
+    assert (sentence["source"], sentence["attention"]) == (line, unsplit["attention"]) and sentence["attention"]
     [record] = map(json.loads, good("translate", place / "one", "--json", stdin=f"{line}\n").lines)
     first, second = record["sentences"]
     assert record["translation"] == expected and record["attention"] is None and record["source"] == line

@@ -28,7 +28,7 @@ from dragoman.evaluation.translation_metrics import Bleu, bleu_tokenizer
 from dragoman.lab.corpus_files import detokenized
 from dragoman.lab.lab import german_english_lab
 from dragoman.models.line_translation import input_warning
-from dragoman.models.text_pipeline import TextPipeline
+from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, join_sentences
 from dragoman.serve.registry import LanguagePair, ModelRegistry
 
 
@@ -240,10 +240,32 @@ def test_sentences_of_any_language_join_to_the_text(text: str, language: str | N
         ("ar", ["كيف حالك؟", "هذا رائع!"]),
         (None, ["wo ist das bad?", "ich brauche ein zimmer.", "gut."]),
         (None, ["1. Das ist gut.", "2. Das auch."]),
+        ("en", ["He left.", "5 dogs ran.", "2023 was good."]),
+        ("en", ["They met at 5 p.m.", "Then he went to the U.S.", "He likes it."]),
+        ("it", ["Vedi pag. 3, cap. 2 del libro.", "G. Verdi venne."]),
+        ("es", ["J. Pérez vino.", "Sí."]),
     ],
 )
 def test_sentences_of_languages(language: str | None, sentences: list[str]) -> None:
     assert [sentence for sentence, _ in split_sentences(" ".join(sentences), language)] == sentences
+
+
+@pytest.mark.parametrize(
+    ("texts", "gaps", "expected"),
+    [
+        (["彼は帰った。", "なぜ？"], [" ", ""], "彼は帰った。なぜ？"),
+        (["「はい。」", "本当"], [" ", ""], "「はい。」本当"),
+        (["สวัสดี", "ขอบคุณ"], [" ", ""], "สวัสดี ขอบคุณ"),
+        (["ສະບາຍດີ", "ຂອບໃຈ"], [" ", ""], "ສະບາຍດີ ຂອບໃຈ"),
+        (["He left.", "Why?"], ["", ""], "He left. Why?"),
+        (["他走了。", "为什么？"], ["\n", ""], "他走了。\n为什么？"),
+        (["Go.", "", "Now."], ["  ", " ", "\n"], "Go.   Now.\n"),
+    ],
+)
+def test_translations_are_joined_as_their_script_requires(texts: list[str], gaps: list[str], expected: str) -> None:
+    segmented: Any = None  # not used here
+    sentences = [TranslatedSentence("", gap, segmented, texts=[text]) for text, gap in zip(texts, gaps, strict=True)]
+    assert join_sentences(sentences) == expected
 
 
 def test_sentences_without_spaces() -> None:

@@ -15,7 +15,9 @@ STRAIGHT_QUOTES = frozenset(['"', "&quot;"])  # the same word opens and closes
 CONTINUING_WORDS = frozenset(",;:，、；：،؛")  # no sentence begins with them, as in: ¿ un taxi ? , por favor .
 ANY_SPACE = re.compile(r"\s")
 FIRST_LETTER = re.compile(r"[^\W\d_]")
-INITIAL = re.compile(r"(?:^|[\s.-])[^\W\d_]\.$")  # as in J. Smith
+FIRST_CHARACTER = re.compile(r"[^\W_]")  # a letter or a digit
+LISTED_NUMBER = re.compile(r"\s*\d+(?:[,;:)\]]|\s*$)")  # as in: pag. 3, cap. 2
+INITIAL = re.compile(r"(?:^|[\s-])[^\W\d_]\.$")  # as in J. Smith, not in p.m. or U.S.
 QUOTED_END = re.compile(r"[。！？][」』”’）]+$")  # the sentence around the quote continues, as in 「はい。」と
 DEFAULT_LANGUAGE = "en"  # its rules are the most general ones
 
@@ -75,8 +77,8 @@ def _segment(line: str, language: str) -> list[str]:
 
 def _continues(before: str, piece: str, *, is_cased: bool) -> bool:
     """Return whether a piece of a line belongs to the sentence before it."""
-    sentence, first = before.rstrip(), FIRST_LETTER.search(piece)
-    if piece.lstrip()[:1] in CONTINUING_WORDS:
+    sentence, first = before.rstrip(), FIRST_CHARACTER.search(piece)
+    if piece.lstrip()[:1] in CONTINUING_WORDS or LISTED_NUMBER.match(piece):
         return True
     if not FIRST_LETTER.search(sentence) or not piece.strip() or (first and is_cased and first[0].islower()):
         return True  # a number of a list, or the rest of a sentence after an abbreviation or a quote

@@ -77,18 +77,17 @@ class _AttentionWriter(TranslationWriter):
 
 
 class JsonLinesWriter(_AttentionWriter):
-    """One JSON object per line: source, best translation, n-best list and attention.
+    """One JSON object per line: source, best translation, n-best list, attention and sentences.
 
-    A line of several sentences has a list of them, each with its translation and attention.
+    Each sentence has its translation and attention. That of the line is null unless it is one sentence.
     """
 
     def format(self, line: TranslatedLine) -> str:
         n_best = [_translation_record(translation, translation.text) for translation in line.translations]
         sentences = [self._sentence_record(sentence) for sentence in line.sentences]
         attention = sentences[0]["attention"] if len(sentences) == 1 else None
-        record = {"source": line.source, **n_best[0], "n_best": n_best, "attention": attention}
-        parts = {"sentences": sentences} if len(sentences) > 1 else {}
-        return json.dumps({**record, **parts}, ensure_ascii=False, allow_nan=False)
+        parts = {"n_best": n_best, "attention": attention, "sentences": sentences}
+        return json.dumps({"source": line.source, **n_best[0], **parts}, ensure_ascii=False, allow_nan=False)
 
     def _sentence_record(self, sentence: TranslatedSentence) -> dict[str, object]:
         attention, weights = self.attention(sentence.translations[0]), None

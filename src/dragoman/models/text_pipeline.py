@@ -12,7 +12,6 @@ from dragoman.align.unknown_words import COPIED, UnknownReplacer
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.data.copied_items import lower_except_items
 from dragoman.data.detokenize import PunctuationTokenizer
-from dragoman.data.scanner import UNSPACED
 from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.sentences import split_sentences, split_tokenised_sentences
 from dragoman.data.tokenizer import TREE, Tokenizer
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
     from dragoman.search.hypothesis import LatticeNode
 
 PUNCTUATION = "\"'“”„‘’«»()[]{}.,;:!?"
-# The end of a sentence in a script without spaces; in tokenised text, a space is before the mark.
-UNSPACED_END = re.compile(rf"(?:{UNSPACED.pattern}|[^\s。！？｡!?.][。！？｡]+)[」』）】”’]*$")
+# The end of a sentence in Chinese or Japanese, which have no space after it; Thai and Lao have. In tokenised text, a space
+# is before the mark.
+UNSPACED_END = re.compile(r"(?:[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\s。！？｡!?.][。！？｡]+)[」』）】”’]*$")
 
 
 @dataclass(frozen=True)
