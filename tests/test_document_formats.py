@@ -325,12 +325,15 @@ def sequence(text: str) -> list[str]:
         ("a :smile: b {user_name} c\n", "A :smile: B {user_name} C\n"),
         ("{% raw %} text {% endraw %}\n", "{% raw %} TEXT {% endraw %}\n"),
         ("c<!-- x -->d and `code`\n", "C<!-- x -->D AND `code`\n"),
+        ("`x` {string\\[]} is `y`\n", "`x` {string\\[\\]} IS `y`\n"),
+        ("`xa` - is (`xb` #7), `xc`.\n", "`xa` - IS (`xb` #7), `xc`.\n"),
     ],
 )
 def test_markdown(tmp_path: Path, text: str, expected: str) -> None:
     def translate(line: str) -> str:
         return "".join(
-            part if index % 2 else part.upper() for index, part in enumerate(re.split(r"(:smile:|code|\{\w+\})", line))
+            part if index % 2 else part.upper()
+            for index, part in enumerate(re.split(r"(:smile:|code|\{[\w\[\]]+\})", line))
         )
 
     assert translate_file(tmp_path / "x.md", text, translate) == expected

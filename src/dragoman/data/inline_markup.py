@@ -272,8 +272,17 @@ class PlainText:
         counts = self.shown_counts
         if count_shown(self.text, counts) != counts:
             return False  # the same words are elsewhere in the text: which are which?
-        others = Counter(match[0] for match in PROTECTED.finditer(translation) if match[0] not in counts)
-        return count_shown(translation, counts) == counts and not others
+        return count_shown(translation, counts) == counts and self.without_new_placeholders(translation) == translation
+
+    def without_new_placeholders(self, translation: str) -> str:
+        """Return a translation without placeholders that the text does not have, or not as often."""
+        available = Counter(match[0] for match in PROTECTED.finditer(self.text)) + self.shown_counts
+
+        def keep(match: re.Match[str]) -> str:
+            available[match[0]] -= 1
+            return match[0] if available[match[0]] >= 0 else " "
+
+        return PROTECTED.sub(keep, translation)
 
 
 def shown_pattern(shown: Counter[str]) -> re.Pattern[str]:

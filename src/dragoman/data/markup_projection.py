@@ -21,6 +21,7 @@ from dragoman.data.inline_markup import Mark, Node, Part, PlainText, shown_patte
 from dragoman.data.scanner import UNSPACED
 
 Span = tuple[int, int]
+FOLLOWING = ".,;:!?…%'\"、。，！？；："  # punctuation that is not preceded by a space
 EDGE = 100  # characters at which texts are compared side by side
 
 
@@ -143,6 +144,11 @@ def break_at_marks(
             targets.append((start, start + length))
             start += length
     return sources, targets, pairs
+
+
+def _follows_directly(character: str) -> bool:
+    """Return whether there is no space before a character: punctuation that ends something."""
+    return character in FOLLOWING or character.isspace() or unicodedata.category(character) in ("Pe", "Pf")
 
 
 @dataclass
@@ -293,7 +299,7 @@ class _Projection:
     def _write_text(self, text: str, mark: Mark | None = None) -> None:
         if not text:
             return
-        is_word = mark is not None or text[0].isalnum()
+        is_word = mark is not None or not _follows_directly(text[0])
         if (self.needs_space and is_word) or self._would_extend(self.last_word, text):
             self.parts.append(" ")
         self.parts.append(text if mark is None else mark)

@@ -8,7 +8,6 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.copied_items import PROTECTED
 from dragoman.data.document_formats import DocumentFile
 from dragoman.data.inline_markup import Part, PlainText, Rendering, TextSegment, plain_text
 from dragoman.data.markup_projection import (
@@ -74,7 +73,7 @@ class SegmentTranslation:
         for (index, ranks), plain, translated in zip(self._pending.items(), self._plain, sentences, strict=True):
             for rank in ranks:
                 target = join_sentences(translated, rank)
-                target = _clean(target if self._shows else PROTECTED.sub(" ", target))
+                target = _clean(target if self._shows else plain.without_new_placeholders(target))
                 if self._shows and not plain.is_complete(target):
                     incomplete.setdefault(index, set()).add(rank)
                 elif target and target != plain.text:
