@@ -32,6 +32,15 @@ def test_documents_keep_their_format(good: Any, place: Path, tmp_path: Path) -> 
     assert len(as_text.lines) == PAGE.count("\n")
 
 
+def test_documents_in_another_script_have_a_warning(good: Any, place: Path) -> None:
+    known, foreign = "<p>der hund schläft .</p>", "<p>привет мир</p>"
+    assert "warning" not in good("translate", place / "pieces", "--format", "html", stdin=known).err
+    done = good("translate", place / "pieces", "--format", "html", stdin=foreign)
+    assert done.out.strip() == foreign and "pieces do not occur in the training text, so it is copied" in done.err
+    mixed = good("translate", place / "pieces", "--format", "html", stdin=3 * known + foreign)
+    assert ": 1 of 4 sentences consist mostly of pieces" in mixed.err and foreign in mixed.out
+
+
 def test_several_documents_are_written_to_a_directory(good: Any, run: Any, place: Path, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# der *hund* rennt.\n")
     (tmp_path / "b.po").write_text('msgid "der vogel singt."\nmsgstr ""\n\nmsgid "der"\nmsgstr "a"\n')

@@ -10,7 +10,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
-from dragoman.cli.messages import info, status
+from dragoman.cli.messages import info, status, warn
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import check_output_file
 from dragoman.core.errors import DataError
@@ -95,8 +95,10 @@ def translate_documents(
 ) -> None:
     """Translate documents, and print them or write them to files, whole or not at all."""
     from dragoman.data.document_formats import read_document_file
+    from dragoman.data.inline_markup import plain_text
     from dragoman.data.tokenizer import TREE
     from dragoman.models.document_translation import translate_document
+    from dragoman.models.line_translation import input_warning
     from dragoman.models.text_pipeline import TextPipeline, default_replacer
 
     if model.source.format == TREE:
@@ -112,6 +114,10 @@ def translate_documents(
     if kwargs.get("unknown_replacer") is None:
         kwargs.pop("unknown_replacer", None)
     for path, file in files.items():
+        texts = (plain_text(segment.parts, show=False).text for segment in file.document.segments)
+        split = pipeline.split_texts([text for text in texts if text.strip()])
+        if split and (message := input_warning(model, [sentence for sentences in split for sentence in sentences])):
+            warn(f"{file.name}: {message}")
         with status(f"{file.name}: translating"):
             rendering = translate_document(
                 file,

@@ -159,16 +159,18 @@ def describe_unknown(tokenizer: Tokenizer, sentences: Sequence[TranslatedSentenc
     if tokenizer.segmenter.kind != "char":
         tokens = [token for token in tokens if token != SPACE_MARK]  # before an unknown piece
     unknown = int((tokenizer.vocab.ids(tokens) == UNK).sum())
-    is_copied = any(sentence.segmented.is_copied and sentence.segmented.chunks for sentence in sentences)
-    if 2 * unknown <= len(tokens) and not is_copied:
-        return None
-    problem = f"{unknown} of {len(tokens)} {token_name(tokenizer.segmenter)}s do not occur in the training text"
-    return f"{problem}{', so it is copied' if is_copied else ''}; {_probable_reason(tokenizer, read)}"
+    copied = sum(sentence.segmented.is_copied and bool(sentence.segmented.chunks) for sentence in sentences)
+    unit, reason = f"{token_name(tokenizer.segmenter)}s", _probable_reason(tokenizer, read)
+    if copied < len(sentences) and 2 * unknown <= len(tokens):
+        consist = f"consist mostly of {unit} that do not occur in the training text and are copied"
+        return f"{copied:,} of {len(sentences):,} sentences {consist}; {reason}" if copied else None
+    problem = f"{unknown:,} of {len(tokens):,} {unit} do not occur in the training text"
+    return f"{problem}{', so it is copied' if copied else ''}; {reason}"
 
 
 def input_warning(model: BaseTranslator, sentences: Sequence[TranslatedSentence]) -> str | None:
     """Return a message about a text that is mostly unknown to the translator, or in another language; None if neither."""
-    source, text = model.source, "".join(f"{sentence.text}{sentence.trailing_space}" for sentence in sentences)
+    source, text = model.source, " ".join(sentence.text for sentence in sentences)
     if message := describe_unknown(source, sentences):
         return message
     if source.letters is None or source.format == TREE or not looks_foreign(text, source.letters, model.target.letters):
