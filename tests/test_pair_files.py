@@ -149,6 +149,15 @@ def test_the_header_of_a_po_file_names_its_language(tmp_path: Path, language: st
     assert rows_of(tmp_path / "x.po", languages=Languages("en", "de")) == [("one", "eins")]
 
 
+@pytest.mark.parametrize("state", ["needs-review-translation", "needs-work", "rejected", "unreviewed"])
+def test_translations_of_xliff_that_need_review_are_not_used(tmp_path: Path, state: str) -> None:
+    units = f"""<trans-unit id="1"><source>one</source><target state="{state}">eins</target></trans-unit>
+        <trans-unit id="2"><source>two</source><target state="final">zwei</target></trans-unit>"""
+    (tmp_path / "x.xlf").write_text(f'<xliff version="1.2"><file><body>{units}</body></file></xliff>')
+    assert rows_of(tmp_path / "x.xlf") == [("two", "zwei")]
+    assert rejected(tmp_path / "x.xlf") == [(1, "fuzzy or not approved")]
+
+
 def test_units_of_xliff_that_are_not_used_are_listed(tmp_path: Path) -> None:
     units = """<trans-unit id="1" approved="no"><source>one</source><target>eins</target></trans-unit>
         <trans-unit id="2"><target>zwei</target></trans-unit>

@@ -11,9 +11,8 @@ from dragoman.data.xml_files import inline_text, local_name
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-FUZZY_STATES = frozenset(
-    ("needs-adaptation", "needs-l10n", "needs-review-adaptation", "needs-review-l10n", "needs-review-translation")
-)
+# Besides those that start with "needs-", which programs add to.
+FUZZY_STATES = frozenset(("rejected", "unreviewed"))
 UNTRANSLATED_STATES = frozenset(("new", "needs-translation", "initial"))
 
 
@@ -39,7 +38,8 @@ class XliffSegment:
 
     @property
     def needs_review(self) -> bool:
-        return self.state in FUZZY_STATES or self.element.get("approved") == "no"
+        is_fuzzy = self.state in FUZZY_STATES or self.state.startswith("needs-")
+        return is_fuzzy or self.element.get("approved") == "no"
 
 
 def xliff_segments(root: Element) -> Iterator[XliffSegment]:
