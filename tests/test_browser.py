@@ -159,6 +159,49 @@ def test_replaced_unknown_words_are_marked(open_page: Any) -> None:
     expect_text(page, "#translate [data-part=replaced]", "“papagei” was copied from “papagei”")
 
 
+def test_long_labels_are_not_cut_off(open_page: Any) -> None:
+    word = "rindfleischetikettierungsüberwachungsaufgabenübertragungsgesetz"
+    page = open_page(translate_url(f"Der {word} singt."), viewport=PHONE)
+    page.wait_for_selector("svg.heatmap")
+    labels = page.locator("svg.heatmap .head text, svg.heatmap .side text")
+    assert labels.all_text_contents().count(word) == 2, "of source and target"
+    page.goto(page.url.split("#")[0] + f"#search?text={quote(word)}")
+    page.wait_for_selector("svg.tree")
+    width = page.locator("svg.tree").evaluate("svg => svg.viewBox.baseVal.width")
+    ends = page.locator("svg.tree text").evaluate_all("texts => texts.map((t) => t.getBBox().x + t.getBBox().width)")
+    assert max(ends) <= width
+
+
+@pytest.mark.parametrize(
+    ("text", "cursor", "word", "attached", "expected"),
+    [
+        ("the cat ", 8, "s", True, "the cats| "),
+        ("the cat", 7, "s", True, "the cats|"),
+        ("the cat \nx", 8, "s", True, "the cats| \nx"),
+        ("the cat ", 8, "sat", False, "the cat sat|"),
+        ("the cat", 7, "sat", False, "the cat sat|"),
+        ("the \n  ", 7, "s", True, "the \n  s|"),
+        ("the cat ", 8, "\n", True, "the cat \n|"),
+    ],
+)
+def test_continuations_are_inserted_after_their_word(
+    open_page: Any, text: str, cursor: int, word: str, attached: bool, expected: str
+) -> None:
+    page = open_page()
+    result = page.evaluate(
+        """async ([text, cursor, word, attached]) => {
+          const { insertWord } = await import(new URL("text.js", document.querySelector("script[type=module]").src));
+          const field = document.querySelector("#models-text");
+          field.value = text;
+          field.setSelectionRange(cursor, cursor);
+          insertWord(field, word, attached);
+          return field.value.slice(0, field.selectionEnd) + "|" + field.value.slice(field.selectionEnd);
+        }""",
+        [text, cursor, word, attached],
+    )
+    assert result == expected
+
+
 def test_picking_an_alternative_continues_the_translation(open_page: Any) -> None:
     page = open_page(translate_url("Der Hund schläft."))
     page.locator(TARGET_TOKENS).nth(1).click()

@@ -1,7 +1,7 @@
 // The attention of one translation: source tokens, target tokens, a heat map, and a sentence about the current selection.
 
 import { el, rovingFocus, shade, svg } from "./dom.js";
-import { END, UNKNOWN, hasCharacters, hasPieces, percent, quoted, spansOf, textWidth, tokenSpans, truncate } from "./text.js";
+import { END, UNKNOWN, hasCharacters, hasPieces, percent, quoted, spansOf, textWidth, tokenSpans } from "./text.js";
 
 const NOTHING = { row: null, column: null };
 const HINT = "Point at a word or a cell to see its attention weights.";
@@ -95,7 +95,6 @@ function listLargest(values, names, number = 3) {
 // -- the heat map --------------------------------------------------------------------------------------------------------
 
 const MIN_CELL = 18, MAX_CELL = 30; // pixels; in a narrow window cells are smaller
-const LABEL_LENGTH = 40; // characters; the title of a cell has all of them
 const FONT_SIZE = 13; // pixels, as in the style sheet
 const GAP = 8; // pixels between a label and the cells
 const SLANT = (60 * Math.PI) / 180; // of the labels of columns
@@ -121,12 +120,12 @@ function heatmap(rows, columns, weights, onSelect) {
   const columnLabels = columns.map((text, column) =>
     svg("g", { class: "head", "data-column": column },
       svg("rect", { class: "touch", x: x(column), y: 0, width: cell, height: top }),
-      svg("text", { transform: `translate(${x(column) + cell / 2 + 3} ${top - GAP}) rotate(-60)` }, truncate(text, LABEL_LENGTH)),
+      svg("text", { transform: `translate(${x(column) + cell / 2 + 3} ${top - GAP}) rotate(-60)` }, text),
     ));
   const rowLabels = rows.map((text, row) =>
     svg("g", { class: "side", "data-row": row },
       svg("rect", { class: "touch", x: 0, y: y(row), width: left, height: cell }),
-      svg("text", { x: left - GAP, y: y(row) + cell / 2, "text-anchor": "end", "dominant-baseline": "central" }, truncate(text, LABEL_LENGTH)),
+      svg("text", { x: left - GAP, y: y(row) + cell / 2, "text-anchor": "end", "dominant-baseline": "central" }, text),
     ));
   const cells = weights.map((line, row) => line.map((weight, column) =>
     svg("g", { class: "cell", "data-row": row, "data-column": column },
@@ -166,7 +165,7 @@ function heatmap(rows, columns, weights, onSelect) {
 }
 
 /** The width of a label in bold type, which a selected row or column has. */
-const labelWidth = (text) => 1.1 * textWidth(truncate(text, LABEL_LENGTH), FONT_SIZE);
+const labelWidth = (text) => 1.1 * textWidth(text, FONT_SIZE);
 
 const numberOrNull = (text) => (text === undefined ? null : Number(text));
 

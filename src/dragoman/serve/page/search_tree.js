@@ -1,7 +1,7 @@
 // The hypotheses of a beam search as a tree: a column per step, the most probable hypothesis at the top.
 
 import { svg } from "./dom.js";
-import { END, logProb, textWidth, truncate } from "./text.js";
+import { END, logProb, textWidth } from "./text.js";
 
 // -- the tree as data ----------------------------------------------------------------------------------------------------
 
@@ -70,7 +70,6 @@ const COLUMN_GAP = 38, ROW = 44;
 const FONT_SIZE = 14; // of words, in pixels, as in the style sheet
 const TOP = 26, LEFT = 6;
 const PRUNED_GAP = 0.4; // rows between kept and pruned nodes
-const LABEL_LENGTH = 40; // characters; the title of a node has all of them
 
 /**
  * @param steps see groupBySteps
@@ -78,8 +77,7 @@ const LABEL_LENGTH = 40; // characters; the title of a node has all of them
  * @param onPoint called with the node under the pointer, or null
  */
 export function drawTree(steps, beam, greedyNodes, onPoint) {
-  const labels = steps.flat().map(({ word }) => truncate(word, LABEL_LENGTH));
-  const nodeWidth = Math.max(MIN_NODE_WIDTH, ...labels.map((label) => 16 + 1.15 * textWidth(label, FONT_SIZE)));
+  const nodeWidth = Math.max(MIN_NODE_WIDTH, ...steps.flat().map(({ word }) => 16 + 1.15 * textWidth(word, FONT_SIZE)));
   const columnWidth = nodeWidth + COLUMN_GAP;
   const rowOf = (node) => node.row + (node.row >= beam ? PRUNED_GAP : 0);
   const left = (step) => LEFT + columnWidth * step;
@@ -98,7 +96,7 @@ export function drawTree(steps, beam, greedyNodes, onPoint) {
     const group = svg("g", { class: `node ${classes}`, onpointerenter: () => onPoint(node), onpointerleave: () => onPoint(null) },
       svg("title", {}, `${node.word || "start"}: ${node.fate}, log-probability ${logProb(node.log_prob)}`),
       svg("rect", { x, y, width: nodeWidth, height: NODE_HEIGHT, rx: node.fate === "finished" ? NODE_HEIGHT / 2 : 5 }),
-      svg("text", { class: "word", x: x + nodeWidth / 2, y: y + 15, "text-anchor": "middle" }, truncate(node.word || "·", LABEL_LENGTH)),
+      svg("text", { class: "word", x: x + nodeWidth / 2, y: y + 15, "text-anchor": "middle" }, node.word || "·"),
       svg("text", { class: "log-prob", x: x + nodeWidth / 2, y: y + 29, "text-anchor": "middle" }, logProb(node.log_prob)),
       isGreedy && node.parent ? svg("circle", { class: "mark", cx: x + nodeWidth, cy: y, r: 5 }) : null);
     return { group, edge: node.parent && svg("path", { class: `edge ${classes}`, d: edgePath(node) }) };

@@ -20,9 +20,6 @@ export const quoted = (text) => `“${text}”`;
 export const count = (number, singular, plural = `${singular}s`) =>
   `${number.toLocaleString("en")} ${number === 1 ? singular : plural}`;
 
-export const truncate = (text, length) =>
-  [...text].length > length ? `${[...text].slice(0, length - 1).join("")}…` : text;
-
 let canvas;
 
 /** The width of a text in pixels, in the font of pictures at a given size. */
@@ -123,11 +120,14 @@ export function wordsBefore(text, cursor) {
 
 /**
  * Insert a word at the cursor of a field, with spaces around it; a line break ends the sentence.
- * @param attached whether the word continues the text before it, without a space
+ * @param attached whether the word continues the word before the cursor: spaces between them are after it then
  */
 export function insertWord(field, word, attached = false) {
   const { value, selectionEnd } = field;
-  const position = isInsideWord(value, selectionEnd) ? value.slice(0, selectionEnd).search(/\S+$/) : selectionEnd;
+  const cursor = isInsideWord(value, selectionEnd) ? value.slice(0, selectionEnd).search(/\S+$/) : selectionEnd;
+  const endOfWord = value.slice(0, cursor).replace(/[ \t\r]+$/, "").length;
+  const continuesWord = attached && word !== "\n" && /\S/.test(value[endOfWord - 1] ?? "");
+  const position = continuesWord ? endOfWord : cursor;
   const before = attached || word === "\n" || position === 0 || /\s/.test(value[position - 1]) ? "" : " ";
   const after = word === "\n" || position === value.length || /\s/.test(value[position]) ? "" : " ";
   field.setRangeText(before + word + after, position, position, "end");
