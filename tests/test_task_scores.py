@@ -264,3 +264,19 @@ def test_dev_scores_at_the_end_of_training(tmp_path: Path) -> None:
     sentences = LinePairs(GERMAN, ENGLISH)
     headline = task_scores(model, ENGLISH, sentences).headline
     assert [(result.name, round(result.value)) for result in headline] == [("BLEU", 100), ("chrF", 100)]
+
+
+def test_pronunciations_of_several_words_are_phones() -> None:
+    sources = ["san francisco", "new york", "cat", "san antonio"] * 5
+    phones = ["S AE N F R AH N S IH S K OW", "N UW Y AO R K", "K AE T", "S AE N AE N T OW N IY OW"] * 5
+    assert target_kind(phones, sources) == TargetKind.PHONES
+    toy = ["a b c", "b c a", "c a b"] * 9
+    animals = ["hund katze vogel", "katze vogel hund", "vogel hund katze"] * 9
+    assert target_kind(toy, animals) == TargetKind.SENTENCES, "word by word"
+
+
+def test_the_phone_error_rate_is_not_for_sentences() -> None:
+    """In machine translation, PER is the position-independent error rate."""
+    lines = ["the dog barks at night", "a small bird sings again"]
+    with pytest.raises(DataError, match="PER: the phone error rate is for pronunciations"):
+        score_task(lines, lines, tokenised=True, metrics=["PER"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from dragoman.core.errors import DataError
 from dragoman.data.detokenize import looks_unsegmented
 from dragoman.data.scanner import UNSPACED, split_words
 from dragoman.data.tokenizer import Tokenizer
@@ -30,6 +31,7 @@ from dragoman.evaluation.translation_metrics import Bleu, Chrf, MetricStatistics
 MAX_SYMBOLS = 300  # distinct symbols: more than the phones of any language with their lengths, stresses and tones
 MAX_SYMBOL_LENGTH = 2.5  # mean number of characters of a symbol
 MIN_SYMBOL_COUNT = 2  # mean number of occurrences: a small set of symbols repeats soon, the words of sentences do not
+MIN_SYMBOLS_PER_WORD = 2.5  # phones of a word of the source, if it may have several words
 HEADLINE_METRICS = 2
 METRIC_NAMES = ("accuracy", "WER", "PER", "CER", "BLEU", "chrF")
 
@@ -67,9 +69,15 @@ def target_kind(
         is_small = len(target.vocab) - len(SPECIALS) <= MAX_SYMBOLS
     else:
         is_small = len(counts) <= MAX_SYMBOLS and counts.total() >= MIN_SYMBOL_COUNT * len(counts)
-    if is_small and are_short(counts) and (sources is None or target_kind(sources) != TargetKind.SENTENCES):
+    if is_small and are_short(counts) and (sources is None or _may_be_spelled(sources, counts.total())):
         return TargetKind.PHONES
     return TargetKind.SENTENCES
+
+
+def _may_be_spelled(sources: Sequence[str], symbols: int) -> bool:
+    """Return whether symbols may be the pronunciation of sources: of single words, or several symbols for each word."""
+    words = sum(len(split_words(line)) for line in sources)
+    return target_kind(sources) != TargetKind.SENTENCES or symbols >= MIN_SYMBOLS_PER_WORD * words
 
 
 def are_short(counts: Mapping[str, int]) -> bool:
@@ -207,6 +215,8 @@ def score_task(
     """
     kind = target_kind(references, sources, target)
     chosen = DEFAULT_METRICS[kind] if metrics is None else check_metric_names(metrics, METRIC_NAMES)
+    if "PER" in chosen and kind == TargetKind.SENTENCES:
+        raise DataError("PER: the phone error rate is for pronunciations; these are sentences, choose WER or CER")
     entries = group_entries(hypotheses, references, None if kind == TargetKind.SENTENCES else sources)
     names = dict.fromkeys([*chosen, *DEFAULT_METRICS[TargetKind.SENTENCES]])
     by_name = _metrics(kind, tokenised, language or (None if target is None else target.language))
