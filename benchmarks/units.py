@@ -1,6 +1,6 @@
 """Perplexity per word and per character of language models of words, subwords and characters.
 
-    python benchmarks/units.py --train train.en --dev dev.en --test test.en [--lstm 5] [--without-spaces]
+    python benchmarks/units.py --train train.en --dev dev.en --test test.en [--lstm 10] [--without-spaces]
 
 Trains an n-gram model (modified Kneser-Ney) for each kind of tokens, with the order of 3, 5 and 8 that is best on the
 dev text. Unknown words are spelled by a character model. With --lstm N, also trains LSTMs of the first
