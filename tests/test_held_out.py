@@ -151,7 +151,11 @@ def test_near_duplicates_that_the_hashes_miss_do_not_leak(monkeypatch: pytest.Mo
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.3, 0.5, 0.7, 0.9]))
 def test_leaks_are_those_of_the_definition(seed: int, similarity: float) -> None:
-    lines = [*random_lines(40, seed), "", "ab", "ab"]
+    generator = random.Random(seed)
+    letters = [
+        "".join(generator.choices("ab", k=generator.randint(4, 12))) for _ in range(60)
+    ]  # all degrees of similarity
+    lines = [*random_lines(40, seed), *letters, "", "ab", "ab"]
     parts = np.random.default_rng(seed).integers(-1, 3, len(lines))
     others = [[b for b in range(len(lines)) if 0 <= parts[b] != parts[a]] for a in range(len(lines))]
     leaks = {

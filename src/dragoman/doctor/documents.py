@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError, error_at_line, file_errors, shorten
-from dragoman.data.formats import GZIP_MAGIC, display_name, has_fields, looks_like_tsv, type_by_name
+from dragoman.data.formats import GZIP_MAGIC, column_number, display_name, has_fields, looks_like_tsv, type_by_name
 from dragoman.data.language_id import LetterText
 from dragoman.data.scanner import ScannedText, scan
 from dragoman.data.tokenizer import LinePairs
@@ -282,9 +282,9 @@ def _take_field(
     kind = "jsonl" if type_by_name(path) == "jsonl" else "tsv"
     name = field_name or ("1" if kind == "tsv" else "text")
     header = None
-    if kind == "tsv" and name.isdecimal() and not int(name):
-        raise DataError(f"{collected.name}: no column {name}; columns count from 1")
-    if kind == "tsv" and not name.isdecimal():
+    if kind == "tsv" and name.isdecimal():
+        column_number(name, collected.name)
+    elif kind == "tsv":
         header, rows = rows[0], rows[1:]
         if name not in header.split("\t"):
             columns = ", ".join(header.split("\t"))
