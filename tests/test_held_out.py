@@ -214,6 +214,13 @@ def test_split_pairs(good: Any, corpus: Path) -> None:
     for sources, targets in pairs.values():
         assert [line.upper()[::-1] for line in sources] == targets
     assert "2 pairs with a blank side were left out" in done.err and "groups were kept together" in done.err
+    files = [
+        f"--{part}{side} {corpus}/new/{name}"
+        for part, name in (("", "train"), ("dev-", "dev"))
+        for side in ("src", "tgt")
+    ]
+    endings = [file + ending for file, ending in zip(files, (".de", ".en", ".de", ".en"), strict=True)]
+    assert f"next: dragoman train translator {' '.join(endings)} -o model" in done.err
     trained = pairs["train"][0]
     assert not [line for line in pairs["dev"][0] if any(jaccard(line, other) >= 0.8 for other in trained)]
     good(*arguments, "-o", corpus / "again")

@@ -112,10 +112,9 @@ def _report(data: SplitInput, divided: HeldOut, paths: dict[str, list[Path]]) ->
 
 def _suggest_training(paths: dict[str, list[Path]], files: SplitFileOptions) -> None:
     """Print the command that trains a translator on the new files."""
-    options = [name for side in ("src", "tgt") for name in (f"--{side}", f"--dev-{side}")]
-    values = [path for pair in zip(paths["train"], paths["dev"], strict=True) for path in pair]
-    if len(paths["train"]) == 1:
-        options = ["--pairs", "--dev-pairs"]
+    is_one_file = len(paths["train"]) == 1
+    options = ["--pairs", "--dev-pairs"] if is_one_file else ["--src", "--tgt", "--dev-src", "--dev-tgt"]
+    values = [*paths["train"], *paths["dev"]]
     fields = [("--src-field", files.src_field), ("--tgt-field", files.tgt_field)]
     chosen = [word for name, field in fields if field is not None for word in (name, field)]
     given = [word for pair in zip(options, values, strict=True) for word in pair]
