@@ -240,12 +240,14 @@ def reserve_for_evaluation(predictions: int) -> TimeReserve:
 def dropout_for(epochs: float) -> dict[str, float]:
     """Return the dropout rates for a number of epochs: the more often a text is read, the more it is memorised.
 
+    That of embeddings is lower, because it removes what was read.
+
     >>> [dropout_for(epochs)["dropout"] for epochs in (1, 3, 6, 12, 24, 100)]
     [0.0, 0.1, 0.2, 0.3, 0.4, 0.4]
     """
     doublings = math.log2(max(EPOCHS_WITHOUT_DROPOUT, epochs) / EPOCHS_WITHOUT_DROPOUT)
     dropout = min(MAX_DROPOUT, DROPOUT_OF_DOUBLING * doublings)
-    return {"dropout": round(dropout, 2), "embedding_dropout": round(dropout / 2, 2)}
+    return {"dropout": round(dropout, 2), "embedding_dropout": round(min(MAX_DROPOUT / 2, max(0.0, dropout - 0.1)), 2)}
 
 
 def _has_chosen_subwords(data: EncodedPairs, fewer: EncodedPairs) -> bool:
