@@ -306,7 +306,7 @@ DRAWINGS: dict[str, Callable[[Path], None]] = {
     "gradients": lambda path: draw_gradients(REACHES, path, title="How & $far$"),
 }
 TEXTS = {
-    "cells": {"he", "sees", "$x$ & <her>", "z" * 23 + "…", "cell 3", "cell $4$", "1.2", "−1.2", "Cells & $more$"},
+    "cells": {"he", "sees", "$x$ & <her>", "z" * 59 + "…", "cell 3", "cell $4$", "1.2", "−1.2", "Cells & $more$"},
     "saliency": {"<s>", "$a$", "</s>", "read", "predicted", SALIENCY_NOTE, "Which & $why$"},
     "gradients": {"rnn", "rnn, untrained", "$x", "$x, untrained", "1", "0.1", "10⁻⁷", "How & $far$"},
 }
