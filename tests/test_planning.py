@@ -107,7 +107,7 @@ def plan(
 
 
 def test_more_time_or_a_faster_machine_gives_a_larger_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = [plan(monkeypatch, minutes, 1e7).model.hidden for minutes in (0.05, 0.2, 1, 5, 100)]
+    sizes = [plan(monkeypatch, minutes, 1e7).model.hidden for minutes in (0.05, 0.2, 1, 5, 1000)]
     assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
     speeds = [plan(monkeypatch, 1, speed).model.hidden for speed in (1e6, 1e8, 1e10)]
     assert speeds == sorted(speeds) and speeds[0] < speeds[-1]
