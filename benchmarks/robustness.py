@@ -70,8 +70,8 @@ def replace_shared(
     """Return pairs of lines in which one word that both sides have once is another one, and that word."""
     replaced = []
     for pair in zip(lines, references, strict=True):
-        found = [re.findall(pattern, line) for line in pair]
-        shared = [word for word in found[0] if found[0].count(word) == 1 == found[1].count(word)]
+        first, second = (re.findall(pattern, line) for line in pair)
+        shared = [word for word in first if first.count(word) == 1 == second.count(word)]
         if shared and len(replaced) < count:
             item, word = new(), rf"(?<!\w){shared[0]}(?!\w)"
             source, target = (re.sub(word, item, line) for line in pair)
@@ -124,7 +124,7 @@ def read_pairs(files: Sequence[Path], lines: int | None) -> tuple[list[str], lis
     return texts[0], texts[1]
 
 
-def main() -> None:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument(
@@ -136,7 +136,34 @@ def main() -> None:
     parser.add_argument("--only-replaced", action="store_true", help="only the lines with replaced words")
     parser.add_argument("--seed", type=int, default=1, help="random seed")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def compare_cases(
+    score: Callable[..., MetricStatistics], lines: Sequence[str], random: Random
+) -> tuple[dict[str, list[float]], str]:
+    """Return the scores of the test text in several cases, without and with the feature, and the name of the metric."""
+
+    def random_case(line: str) -> str:
+        return "".join(letter.upper() if random.random() < 0.5 else letter.lower() for letter in line)
+
+    cases: dict[str, Callable[[str], str]] = {
+        "plain": str,
+        "ALL CAPS": str.upper,
+        "lower case": str.lower,
+        "Title Case": capitalize,
+        "rAnDoM case": random_case,
+    }
+    scores, metric = dict[str, list[float]](), ""
+    for name, change in cases.items():
+        texts = [change(line) for line in lines]
+        pair = score(texts, verbatim=True), score(texts)
+        scores[name], metric = [result.score for result in pair], pair[0].metric.name
+    return scores, metric
+
+
+def main() -> None:
+    arguments = parse_arguments()
     start, random = perf_counter(), Random(arguments.seed)
     model = load_translator(arguments.model)
     lines, references = read_pairs(arguments.test, arguments.lines)
@@ -144,9 +171,6 @@ def main() -> None:
     def score(texts: Sequence[str], **options: bool) -> MetricStatistics:
         hypotheses = translate(model, texts, **options)
         return score_task(hypotheses, references, lines, model.target, tokenised=model.target.tokenised).statistics[0]
-
-    def random_case(line: str) -> str:
-        return "".join(letter.upper() if random.random() < 0.5 else letter.lower() for letter in line)
 
     replaced = replaced_words(model, lines, references, random, 2 * arguments.item_lines)
     rows = [
@@ -160,18 +184,7 @@ def main() -> None:
     shares = {name: copied_share(model, item_lines, items, random) for name, items in ITEMS.items()}
     rows = [[name, *(f"{100 * share:.1f}%" for share in pair)] for name, pair in shares.items()]
     print(f"\n{format_table(['items copied', 'without', 'with'], rows)}", flush=True)
-    cases: dict[str, Callable[[str], str]] = {
-        "plain": str,
-        "ALL CAPS": str.upper,
-        "lower case": str.lower,
-        "Title Case": capitalize,
-        "rAnDoM case": random_case,
-    }
-    scores, metric = dict[str, list[float]](), ""
-    for name, change in cases.items():
-        texts = [change(line) for line in lines]
-        pair = score(texts, verbatim=True), score(texts)
-        scores[name], metric = [result.score for result in pair], pair[0].metric.name
+    scores, metric = compare_cases(score, lines, random)
     rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in scores.items()]
     print(f"\n{format_table([f'{metric} of the test text', 'without', 'with'], rows)}", flush=True)
     repetition = [score(lines, allow_repetition=True).score, scores["plain"][1]]
@@ -183,16 +196,8 @@ def main() -> None:
         counts = f"{limit_reached[0]} without the block, {limit_reached[1]} with it"
         print(f"{len(words):,} single words, translations that reach the length limit: {counts}")
     print(f"\nseed {arguments.seed}; {perf_counter() - start:.0f} s; processor: {processor()}")
-    write_json(
-        arguments.json,
-        {
-            "replaced": replaced,
-            "copied": shares,
-            "scores": scores,
-            "repetition": repetition,
-            "limit_reached": limit_reached,
-        },
-    )
+    results = {"replaced": replaced, "copied": shares, "scores": scores, "repetition": repetition}
+    write_json(arguments.json, {**results, "limit_reached": limit_reached})
 
 
 if __name__ == "__main__":

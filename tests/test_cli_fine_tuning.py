@@ -148,7 +148,7 @@ def test_a_translator_learns_new_words(good: Any, place: Path, models: Path, tmp
     pairs = "".join(f"{german}\t{english}\n" for german, english in zip(GERMAN, ENGLISH, strict=True))
     (tmp_path / "old.tsv").write_text(pairs)
     old_dev = ("--replay-dev-pairs", tmp_path / "old.tsv")
-    options = ("--extend-vocabulary", "--max-updates", "150", "--learning-rate", "0.02")
+    options = ("--extend-vocabulary", "--max-updates", "60", "--learning-rate", "0.02")
     command = tune_translator(place, models, tmp_path / "new", *options, *old_texts, *old_dev)
     result = good(*command)
     assert "vocabularies extended by 1 and 1 tokens" in result.err

@@ -20,7 +20,7 @@ from dragoman.doctor.documents import Document, FileLayout
 from dragoman.doctor.examination import DoctorInput, check_documents, examine
 from dragoman.doctor.findings import Finding
 from dragoman.doctor.fix import fix_documents
-from dragoman.doctor.line_shifts import Segment, ShiftSearch, paired_lines
+from dragoman.doctor.line_shifts import ShiftedLines, ShiftSearch, paired_lines
 from dragoman.doctor.line_similarity import pairing_score
 from dragoman.doctor.swap_checks import is_mostly_positive
 from dragoman.doctor.text_checks import DoctorLimits
@@ -108,7 +108,7 @@ def test_lines_that_are_all_the_same_show_nothing() -> None:
 def test_repeated_lines_are_not_shifted() -> None:
     """Every third line is the same: the pairs fit as well if they are shifted by three lines."""
     source, target = (list(side[:3]) * 100 for side in (SOURCE, TARGET))
-    assert ShiftSearch.create(source, target, np.random.default_rng(0)).find_segments() == [Segment(0, 0)]
+    assert ShiftSearch.create(source, target, np.random.default_rng(0)).find_segments() == [ShiftedLines(0, 0)]
 
 
 def test_shuffled_dev_sides() -> None:
@@ -133,7 +133,7 @@ def test_several_shifts() -> None:
 
 
 def test_lines_after_a_shift_belong_together() -> None:
-    source, target = paired_lines([Segment(0, 0), Segment(3, -1)], 6, 5)
+    source, target = paired_lines([ShiftedLines(0, 0), ShiftedLines(3, -1)], 6, 5)
     assert source.tolist() == [0, 1, 2, 4, 5] and target.tolist() == [0, 1, 2, 3, 4]
 
 

@@ -302,3 +302,27 @@ def test_other_sizes_follow_a_hidden_size_that_is_given(good, tmp_path: Path, ki
     good("train", kind, *texts, "-o", tmp_path / "model")
     stored = StoredRun.read(tmp_path / "model")
     assert stored is not None and stored.model["embedding"] == embedding
+
+
+def test_held_out_pairs_have_no_placeholders() -> None:
+    """They are added to the training pairs only, after the dev text is held out."""
+    from dragoman.data.copied_items import PLACEHOLDER
+    from dragoman.models.translator_training import set_up_training
+
+    source = [
+        f"{word} nummer {n} kostet {{price}} im laden" for n in range(100) for word in ("tisch", "stuhl", "schrank")
+    ]
+    target = [line.replace("kostet", "costs").replace("im laden", "in the shop") for line in source]
+
+    def encode_words(lines: LinePairs, max_subwords: object = None, units: object = None) -> EncodedPairs:
+        (first, one), (second, two) = (
+            Tokenizer.train_and_encode("word", side) for side in (lines.source, lines.target)
+        )
+        return EncodedPairs(ParallelCorpus(one, two), first, second)
+
+    config = TranslatorConfig(embedding=4, hidden=4)
+    given = {"model": {"embedding", "hidden"}, "training": {"minutes"}}
+    training = TRANSLATOR.model_copy(update={"minutes": 0.01, "threads": 1})
+    setup = set_up_training(encode_words, LinePairs(source, target), None, config, training, given, placeholders=True)
+    assert setup.dev is not None and not any(PLACEHOLDER in line for line in setup.dev.source)
+    assert all(PLACEHOLDER in line for line in setup.lines.source)

@@ -122,14 +122,14 @@ def test_the_only_possible_token_is_never_blocked() -> None:
 
 def runs(items: Sequence[str]) -> list[tuple[Sequence[str], int]]:
     """All segments and how often they are repeated from where they start, by definition."""
-    found = []
+    result = []
     for start in range(len(items)):
         for period in range(1, len(items) - start + 1):
             segment, count = items[start : start + period], 1
             while items[start + count * period : start + (count + 1) * period] == segment:
                 count += 1
-            found.append((segment, count))
-    return found
+            result.append((segment, count))
+    return result
 
 
 @given(st.text("abB12., -", max_size=14))

@@ -80,6 +80,16 @@ class GradientTrainingOptions(LanguageModelOptions):
         assert isinstance(extended, model_class)
         return extended
 
+    def start_training(
+        self, model_class: type[N], model: Settings, training: TrainingConfig, given: GivenSettings
+    ) -> tuple[N | None, TrainingConfig]:
+        """Load the model of --from, if there is one. Return also the settings to train it, or a new one, with."""
+        from dragoman.training.config import for_fine_tuning, with_given_limits
+
+        training = with_given_limits(training, given["training"])
+        base = self.load_base(model_class, model, given)
+        return base, training if base is None else for_fine_tuning(training, given["training"])
+
     def read_texts(self, base: Model | None, training: TrainingConfig) -> GradientTrainingData:
         """Check the options and read the texts. A trained model `base` that is trained further has the vocabulary."""
         from dragoman.data.formats import field_for

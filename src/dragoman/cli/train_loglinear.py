@@ -11,7 +11,7 @@ from dragoman.cli.messages import info, suggest_command
 from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
 from dragoman.core.errors import DataError
 from dragoman.models.loglinear.config import LogLinearConfig
-from dragoman.training.config import LOG_LINEAR, TrainingConfig, for_fine_tuning, with_given_limits
+from dragoman.training.config import LOG_LINEAR, TrainingConfig
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
@@ -78,13 +78,9 @@ def train_loglinear(
         remedy = "add such a feature to --features, for example class1, or remove --classes"
         raise DataError(f"--classes {classes}: no feature uses classes; {remedy}")
 
-    training_config = with_given_limits(training_config, given["training"])
-    base = options.load_base(LogLinearModel, model_config, given)
-    if base is not None:
-        if classes is not None:
-            raise DataError("--from has word classes already, if it needs them; remove --classes")
-        training_config = for_fine_tuning(training_config, given["training"])
-
+    base, training_config = options.start_training(LogLinearModel, model_config, training_config, given)
+    if base is not None and classes is not None:
+        raise DataError("--from has word classes already, if it needs them; remove --classes")
     data = options.read_texts(base, training_config)
 
     def create() -> LogLinearModel:

@@ -11,7 +11,7 @@ from dragoman.cli.messages import info, status
 from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
 from dragoman.core.errors import DataError
 from dragoman.models.configs import FeedForwardConfig, RecurrentConfig
-from dragoman.training.config import FEED_FORWARD, RECURRENT, TrainingConfig, for_fine_tuning, with_given_limits
+from dragoman.training.config import FEED_FORWARD, RECURRENT, TrainingConfig
 
 if TYPE_CHECKING:
     from dragoman.models.configs import NetworkConfig
@@ -83,12 +83,9 @@ def _train(
 ) -> None:
     from dragoman.data.word_vectors import read_word_vectors
 
-    training_config = with_given_limits(training_config, given["training"])
-    base = options.load_base(network, model_config, given)
-    if base is not None:
-        if word_vectors is not None:
-            raise DataError("--from has word vectors already; remove --word-vectors")
-        training_config = for_fine_tuning(training_config, given["training"])
+    base, training_config = options.start_training(network, model_config, training_config, given)
+    if base is not None and word_vectors is not None:
+        raise DataError("--from has word vectors already; remove --word-vectors")
     data = options.read_texts(base, training_config)
     if base is None and not options.choose:
         model_config, training_config = _choose_settings(network, options, data, model_config, training_config, given)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dragoman.models.translator_training import TrainingSetup
     from dragoman.training.fit import FitResult
 
-PLACEHOLDER_SEED = 1  # not that of training: a run that is resumed has the same text
 CHOSEN_BY_SIZE = {
     **size_preset(0).model,
     **size_preset(0).training,
@@ -82,13 +81,6 @@ class TextOptions(OptionGroup):
         lines = self.pair_file.read(self.src, self.tgt, *fields)
         languages = choose_languages((self.pair_file.src_lang, self.pair_file.tgt_lang), lines.languages)
         lines = replace(lines, languages=languages)
-        if self.placeholders:
-            from dragoman.data.placeholders import add_placeholders
-
-            texts = add_placeholders(lines.source, lines.target, PLACEHOLDER_SEED)
-            if list(texts[0]) == lines.source:
-                raise DataError("--placeholders: no pair has a name or an item such as %s on both sides; leave it out")
-            lines = replace(lines, source=texts[0], target=texts[1])
         if self.dev_src is None and self.dev_pairs is None:
             return lines, None
         source, target = languages
@@ -253,7 +245,12 @@ def _set_up(
     """Read the texts and create a translator, or load the one of --from. Return also the latter, before any changes."""
     from dragoman.models.copying import knows_placeholders
     from dragoman.models.translator import Translator
-    from dragoman.models.translator_training import check_translator_data, set_up_fine_tuning, set_up_training
+    from dragoman.models.translator_training import (
+        check_translator_data,
+        set_up_fine_tuning,
+        set_up_training,
+        with_placeholders,
+    )
 
     model_config, training_config, given = settings
     with status("reading"):
@@ -269,15 +266,17 @@ def _set_up(
             source_language=lines.languages.source,
             target_language=lines.languages.target,
         )
-        translator = start.extend_translator(deepcopy(base), lines, tokenizers.min_count)
+        new_text = with_placeholders(lines) if texts.placeholders else lines
+        translator = start.extend_translator(deepcopy(base), new_text, tokenizers.min_count)
         if texts.placeholders and not knows_placeholders(translator.source):
             raise DataError("--placeholders: the translator of --from does not know them; add --extend-vocabulary")
         with status("preparing the texts and choosing settings"):
             tuning = training_config, given, stored, seconds_since_start
-            return set_up_fine_tuning(translator, lines, dev, *tuning), base
+            return set_up_fine_tuning(translator, lines, dev, *tuning, placeholders=texts.placeholders), base
     with status("preparing the texts and choosing settings"):
         data = tokenizers.encode, lines, dev
-        return set_up_training(*data, *settings, lines.languages, stored, seconds_since_start), None
+        start_up = lines.languages, stored, seconds_since_start
+        return set_up_training(*data, *settings, *start_up, placeholders=texts.placeholders), None
 
 
 def _encode_texts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from dragoman.cli.translate_options import (
 from dragoman.core.errors import DataError, error_at_line
 
 if TYPE_CHECKING:
+    from dragoman.data.formats import NumberedLine
     from dragoman.io.output_formats import TranslationWriter
     from dragoman.models.line_translation import LineSampler, LineTranslator
     from dragoman.models.translation import BaseTranslator
@@ -73,7 +74,6 @@ def translate(
       dragoman translate de-en --lm news --lm-weight 0.1 --shortlist aligner < test.de
     """
     from dragoman.data.formats import read_line_batches
-    from dragoman.models.line_translation import translate_all
 
     given = TranslateInput.from_arguments(paths, text, documents, field)
     if given.documents:
@@ -95,10 +95,23 @@ def translate(
         if given.text == "-" and at_terminal:
             info("type a sentence and press Enter; Ctrl-D ends")
         batches = read_line_batches(given.text, field, _line_check(translator, search.max_units))
-        with ExitStack() as files:
-            stream = sys.stdout if documents.output is None else files.enter_context(whole_file(documents.output))
-            writers = list(_writers(translator, given.models[0], output, files, stream))
-            translate_all(translator, batches, writers, info, explain_unknowns=output.explain_unknowns)
+        _translate_lines(translator, batches, given.models[0], output, documents.output)
+
+
+def _translate_lines(
+    translator: LineTranslator | LineSampler,
+    batches: Iterable[Sequence[NumberedLine]],
+    model: Path,
+    output: OutputOptions,
+    path: Path | None,
+) -> None:
+    """Translate lines, and write the results to a file or standard output."""
+    from dragoman.models.line_translation import translate_all
+
+    with ExitStack() as files:
+        stream = sys.stdout if path is None else files.enter_context(whole_file(path))
+        writers = list(_writers(translator, model, output, files, stream))
+        translate_all(translator, batches, writers, info, explain_unknowns=output.explain_unknowns)
 
 
 def _load(

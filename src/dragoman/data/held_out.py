@@ -92,10 +92,10 @@ def divide(
         for number, indices in enumerate(chosen, 1):
             for index in indices:
                 parts[members[order[index]]] = number
-        found = find_leaks(sides, parts, similarity) if similarity < 1 else np.zeros(0, np.int64)
-        if not found.size:
+        new_leaks = find_leaks(sides, parts, similarity) if similarity < 1 else np.zeros(0, np.int64)
+        if not new_leaks.size:
             break
-        leaks[found] = True  # near-duplicates that are not in one group: train on them
+        leaks[new_leaks] = True  # near-duplicates that are not in one group: train on them
     held_out = tuple(np.flatnonzero(parts == number) for number in range(1, len(sizes) + 1))
     return HeldOut(np.flatnonzero(parts == 0), held_out, np.flatnonzero(is_blank), groups)
 

@@ -34,7 +34,7 @@ EULER = 0.5772156649015329  # mean of the standard Gumbel distribution
 
 
 @dataclass(frozen=True)
-class Segment:
+class ShiftedLines:
     """Source lines from `first` on, which belong with the target lines `shift` lines further on."""
 
     first: int
@@ -60,27 +60,27 @@ class ShiftSearch:
     def chunk_lines(self) -> int:
         return min(CHUNK_LINES, max(MIN_CHUNK_LINES, len(self.source) // 4))
 
-    def find_segments(self) -> list[Segment]:
+    def find_segments(self) -> list[ShiftedLines]:
         """Return the segments of the source in order; a single one with shift 0 if nothing is shifted."""
         if min(len(self.source), len(self.target)) < MIN_CHUNK_LINES + 2 * MAX_SHIFT:
-            return [Segment(0, 0)]
-        known, unknown_in_a_row = [Segment(0, 0)], 0
+            return [ShiftedLines(0, 0)]
+        known, unknown_in_a_row = [ShiftedLines(0, 0)], 0
         for start in self._chunk_starts():
             shift = self.best_shift(start, [known[-1].shift])
             unknown_in_a_row = unknown_in_a_row + 1 if shift is None else 0
             if shift is not None:
-                known.append(Segment(start, shift))
+                known.append(ShiftedLines(start, shift))
             elif unknown_in_a_row == MAX_UNKNOWN_CHUNKS:
                 break
         if len(known) == 1:  # no chunk fits at any shift
             return known
         changes = [(first, second) for first, second in pairwise(known) if first.shift != second.shift]
         if 2 * len(changes) > max(4, len(known)):  # the lines are in another order
-            return [Segment(0, 0)]
+            return [ShiftedLines(0, 0)]
         narrowed = [change for first, second in changes for change in self._narrow(first, second)]
         end_shift = len(self.target) - len(self.source)
         if end_shift and known[-1].shift != end_shift:  # lines at the end of one file that the other lacks
-            narrowed.append((known[-1], Segment(len(self.source), end_shift)))
+            narrowed.append((known[-1], ShiftedLines(len(self.source), end_shift)))
         return self._locate(narrowed)
 
     def _chunk_starts(self) -> list[int]:
@@ -135,44 +135,46 @@ class ShiftSearch:
             fits.append(float(fit_at_shifts(source, target[np.ix_(order, order)]).max()))
         return fits
 
-    def _narrow(self, first: Segment, second: Segment) -> list[tuple[Segment, Segment]]:
+    def _narrow(self, first: ShiftedLines, second: ShiftedLines) -> list[tuple[ShiftedLines, ShiftedLines]]:
         """Compare chunks between two of different shifts until these are neighbours."""
         if second.first - first.first <= self.chunk_lines // 2:
             return [(first, second)]
         middle = (first.first + second.first) // 2
         shift = self.best_shift(middle, [first.shift, second.shift])
         if shift is None or shift == second.shift:
-            return self._narrow(first, Segment(middle, second.shift))
+            return self._narrow(first, ShiftedLines(middle, second.shift))
         if shift == first.shift:
-            return self._narrow(Segment(middle, shift), second)
-        between = Segment(middle, shift)
+            return self._narrow(ShiftedLines(middle, shift), second)
+        between = ShiftedLines(middle, shift)
         return [*self._narrow(first, between), *self._narrow(between, second)]
 
     # -- single lines --------------------------------------------------------------------------------------------------
 
-    def _locate(self, changes: list[tuple[Segment, Segment]]) -> list[Segment]:
+    def _locate(self, changes: list[tuple[ShiftedLines, ShiftedLines]]) -> list[ShiftedLines]:
         """Find the line of each change between two chunks, several times: each time with better known pairs."""
         places = [min(second.first + self.chunk_lines // 2, len(self.source)) for _, second in changes]
         for _ in range(ROUNDS if changes else 0):
             segments = [
-                Segment(0, 0),
-                *(Segment(place, second.shift) for place, (_, second) in zip(places, changes, strict=True)),
+                ShiftedLines(0, 0),
+                *(ShiftedLines(place, second.shift) for place, (_, second) in zip(places, changes, strict=True)),
             ]
             known = self._known_pairs(segments)
             new_places = [self._change_line(first, second, known) for first, second in changes]
             if new_places == places:
                 break
             places = new_places
-        located = [Segment(place, second.shift) for place, (_, second) in zip(places, changes, strict=True)]
-        return _without_empty([Segment(0, 0), *located])
+        located = [ShiftedLines(place, second.shift) for place, (_, second) in zip(places, changes, strict=True)]
+        return _without_empty([ShiftedLines(0, 0), *located])
 
-    def _known_pairs(self, segments: list[Segment]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _known_pairs(self, segments: list[ShiftedLines]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """A sample of the pairs of lines that belong together by these segments."""
         source, target = paired_lines(segments, len(self.source), len(self.target))
         chosen = np.sort(self.generator.permutation(len(source))[:MAX_KNOWN_PAIRS])
         return source[chosen], target[chosen]
 
-    def _change_line(self, first: Segment, second: Segment, known: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
+    def _change_line(
+        self, first: ShiftedLines, second: ShiftedLines, known: tuple[NDArray[np.int64], NDArray[np.int64]]
+    ) -> int:
         """The first source line that fits better by the second shift, so that all lines together fit best."""
         end = min(len(self.source), second.first + self.chunk_lines)
         lines = np.arange(first.first, end)
@@ -203,9 +205,9 @@ class ShiftSearch:
         return profile_scores(similarities[0], similarities[1])
 
 
-def _without_empty(segments: list[Segment]) -> list[Segment]:
+def _without_empty(segments: list[ShiftedLines]) -> list[ShiftedLines]:
     """Remove segments without lines, and join those of equal shift."""
-    result: list[Segment] = []
+    result: list[ShiftedLines] = []
     for segment in segments:
         if result and result[-1].first >= segment.first:
             result.pop()
@@ -215,7 +217,7 @@ def _without_empty(segments: list[Segment]) -> list[Segment]:
 
 
 def paired_lines(
-    segments: list[Segment], source_size: int, target_size: int, margin: int = 0
+    segments: list[ShiftedLines], source_size: int, target_size: int, margin: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the source and target lines that belong together, without `margin` lines at each change."""
     sources, targets = [], []

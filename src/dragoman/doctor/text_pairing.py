@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dragoman.doctor.documents import Document
 from dragoman.doctor.findings import Finding
-from dragoman.doctor.line_shifts import Segment, ShiftSearch, paired_lines
+from dragoman.doctor.line_shifts import ShiftedLines, ShiftSearch, paired_lines
 from dragoman.doctor.line_similarity import BLOCK_LINES, pairing_score
 
 SAMPLE_SIZES = (400, 2500)  # lines of a text to test; the second sample only if the first shows nothing
@@ -29,12 +29,12 @@ class Pairing:
 
     source: Document
     target: Document
-    segments: tuple[Segment, ...] = (Segment(0, 0),)
+    segments: tuple[ShiftedLines, ...] = (ShiftedLines(0, 0),)
     is_paired: bool | None = None  # None: not tested
 
     @property
     def is_shifted(self) -> bool:
-        return self.segments != (Segment(0, 0),)
+        return self.segments != (ShiftedLines(0, 0),)
 
     @property
     def can_check_pairs(self) -> bool:
@@ -76,10 +76,10 @@ class Pairing:
 
     def _shift_findings(self) -> tuple[Finding, ...]:
         first = self.segments[0]
-        before = [Segment(0, 0)] if first.shift else []
+        before = [ShiftedLines(0, 0)] if first.shift else []
         return tuple(self._shift_finding(one, other) for one, other in pairwise([*before, *self.segments]))
 
-    def _shift_finding(self, before: Segment, after: Segment) -> Finding:
+    def _shift_finding(self, before: ShiftedLines, after: ShiftedLines) -> Finding:
         """Report a change of the shift, in the file that has lines too many if that is known."""
         count, source, target = abs(after.shift - before.shift), self.source, self.target
         lines = f"{count} lines" if count > 1 else "a line"

@@ -14,6 +14,7 @@ from dragoman.data.alignments import word_links_to_tokens
 from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.held_out import default_size, hold_out
+from dragoman.data.placeholders import add_placeholders
 from dragoman.data.tokenizer import TREE, LinePairs, Tokenizer
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
@@ -37,6 +38,7 @@ FEW_EPOCHS, FEW_PAIRS = 2.0, 5_000
 MANY_UNKNOWN = 0.03  # share of unknown tokens in a training text that is reported
 MIN_PAIRS_TO_HOLD_OUT = 200
 MAX_HELD_OUT = 1_000
+PLACEHOLDER_SEED = 1  # not that of training: trainings with different seeds have the same text
 MAX_PAIRS_PER_MINUTE = 50_000  # more than a small network reads on a fast machine
 
 
@@ -76,6 +78,8 @@ def set_up_training(
     languages: Sequence[str | None] = (None, None),
     stored: StoredRun | None = None,
     elapsed: Callable[[], float] = lambda: 0.0,
+    *,
+    placeholders: bool = False,
 ) -> TrainingSetup:
     """Create a translator. Settings that are not given are those of a run to resume, or chosen by text and time.
 
@@ -89,10 +93,13 @@ def set_up_training(
         languages: Codes of the source and target language, as far as they are known.
         stored: The settings of the run to resume, if there is one.
         elapsed: Returns the seconds of the time limit that are over.
+        placeholders: Put placeholders for what is copied into the training pairs, see `add_placeholders`.
     """
     training = with_given_limits(training, given["training"])
     is_limited = _has_other_limits(training, given)
-    lines, dev, messages = _prepare_lines(lines, dev, training, stored, may_hold_out=not is_limited)
+    lines, dev, messages = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
+    if placeholders:
+        lines = with_placeholders(lines)
     if stored is not None:
         data = encode(lines, units=stored.units)
         model, training = stored.apply(model, training, given)
@@ -130,20 +137,22 @@ def _describe_end(training: TrainingConfig) -> str:
 
 
 def _prepare_lines(
-    lines: LinePairs, dev: LinePairs | None, training: TrainingConfig, stored: StoredRun | None, *, may_hold_out: bool
+    lines: LinePairs, dev: LinePairs | None, training: TrainingConfig, stored: StoredRun | None, *, is_planned: bool
 ) -> tuple[LinePairs, LinePairs | None, list[str]]:
     """Return the training and dev pairs, with messages.
 
-    Of very many pairs, only those that can be read in the time are used. Without a dev text, some pairs are held out.
+    If training is planned by the time, only pairs that can be read in it are used, and without a dev text some pairs
+    are held out.
     """
-    messages = []
-    number = MAX_PAIRS_PER_MINUTE * (training.minutes or DEFAULT_MINUTES)
+    messages, number = [], len(lines.source)
     if stored is not None:
         number = stored.pairs + (stored.dev_pairs if dev is None else 0)
+    elif is_planned:
+        number = int(MAX_PAIRS_PER_MINUTE * (training.minutes or DEFAULT_MINUTES))
     if number < len(lines.source):
-        messages.append(f"{int(number):,} of {len(lines.source):,} pairs are used: there is no time to read more")
-        lines = lines.spread(int(number))
-    if dev is None and (may_hold_out if stored is None else stored.dev_pairs):
+        messages.append(f"{number:,} of {len(lines.source):,} pairs are used: there is no time to read more")
+        lines = lines.spread(number)
+    if dev is None and (is_planned if stored is None else stored.dev_pairs):
         lines, dev = _hold_out_dev(lines)
         if dev is not None:
             remedy = "to use another text, give --dev-src and --dev-tgt"
@@ -170,6 +179,14 @@ def _hold_out_dev(lines: LinePairs) -> tuple[LinePairs, LinePairs | None]:
     return lines.select(train), replace(lines.select(dev), name="the held-out pairs")
 
 
+def with_placeholders(lines: LinePairs) -> LinePairs:
+    """Return training pairs with placeholders for what both sides have in common."""
+    source, target = add_placeholders(lines.source, lines.target, PLACEHOLDER_SEED)
+    if source == lines.source:
+        raise DataError("--placeholders: no pair has a name or an item such as %s on both sides; leave it out")
+    return replace(lines, source=source, target=target)
+
+
 def set_up_fine_tuning(
     translator: Translator,
     lines: LinePairs,
@@ -178,21 +195,26 @@ def set_up_fine_tuning(
     given: Mapping[str, Collection[str]],
     stored: StoredRun | None = None,
     elapsed: Callable[[], float] = lambda: 0.0,
+    *,
+    placeholders: bool = False,
 ) -> TrainingSetup:
     """Choose settings to train a translator further, as `set_up_training` does; its sizes are what they are."""
-    training = for_fine_tuning(with_given_limits(training, given["training"]), given["training"])
+    training = with_given_limits(training, given["training"])
     with frozen(translator, training.freeze):
         pass  # raises an error for wrong names, before anything that takes time
     lines = as_training_text(lines, translator)
     is_limited = _has_other_limits(training, given)
-    lines, dev, messages = _prepare_lines(lines, dev, training, stored, may_hold_out=not is_limited)
+    lines, dev, messages = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
+    if placeholders:
+        lines = with_placeholders(lines)
     pairs = lines.encode(translator.source, translator.target)
     if stored is not None:
         training = stored.apply(translator.settings, training, given)[1]
     elif is_limited:
         training = with_size_preset(len(pairs), translator.settings, training, given)[1]
-        training = with_given_limits(training, given["training"])
+        training = for_fine_tuning(with_given_limits(training, given["training"]), given["training"])
     else:
+        training = for_fine_tuning(training, given["training"])
         plan = plan_fine_tuning(translator, pairs, dev, training, given["training"], elapsed)
         messages.append(f"plan: {plan.describe()}")
         if training.minutes is None:
