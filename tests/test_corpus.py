@@ -209,6 +209,13 @@ def test_flat_ids_and_offsets(corpus: Corpus) -> None:
     assert corpus[2].tolist() == [3, UNK, UNK, 5]
 
 
+def test_unigram_entropy() -> None:
+    corpus = Corpus.from_sentences(["a b", "b", ""])  # a once, b twice, three sentence ends
+    expected = -sum(p * np.log(p) for p in (1 / 6, 2 / 6, 3 / 6))
+    assert corpus.unigram_entropy == pytest.approx(expected)
+    assert Corpus.from_sentences([""]).unigram_entropy == 0
+
+
 def test_spellings_of_unknown_words_are_kept(corpus: Corpus) -> None:
     assert corpus.spellings == ("unicorn", "phoenix")
     assert corpus.unknown_words == ["unicorn", "phoenix", "unicorn"]

@@ -16,7 +16,6 @@ from dragoman.training import planning as training_planning
 from dragoman.training.config import TRANSLATOR, TrainingConfig
 from dragoman.training.planning import (
     AVERAGE,
-    PREDICTIONS_PER_PARAMETER,
     Candidate,
     Speed,
     choose_size,
@@ -39,7 +38,7 @@ def choose(rate: Callable[[int], float], seconds: float, sizes: tuple[int, ...] 
         trials += 1
         return Candidate(size, 1000 * size, Speed(1.0, rate(size), 1))
 
-    chosen = choose_size(sizes, lambda size: 1000 * size, measure, lambda: seconds)
+    chosen = choose_size(sizes, lambda size: 1000 * size, measure, lambda: seconds, 2.0)
     return chosen.size, trials
 
 
@@ -51,7 +50,7 @@ def test_the_largest_size_that_there_is_time_for(seconds: float) -> None:
         return 1000 / (0.5 + size)
 
     size, trials = choose(rate, seconds)
-    fitting = [n for n in (1, 2, 4, 8, 16) if rate(n) * seconds >= PREDICTIONS_PER_PARAMETER * 1000 * n]
+    fitting = [n for n in (1, 2, 4, 8, 16) if rate(n) * seconds >= 2000 * n]
     assert size == max(fitting, default=1)
     assert trials <= 4
 

@@ -242,6 +242,13 @@ class Corpus:
     # -- contents ------------------------------------------------------------------------------------------------
 
     @property
+    def unigram_entropy(self) -> float:
+        """Entropy of the unigram distribution of the tokens, sentence ends included, in nats."""
+        counts = np.append(np.bincount(self.ids), self.num_sentences)
+        probabilities = counts[counts > 0] / max(1, counts.sum())
+        return float(-(probabilities * np.log(probabilities)).sum())
+
+    @property
     def token_offsets(self) -> NDArray[np.int64]:
         """Where each sentence starts among the tokens, sentence ends included.  # (sentences + 1,)"""
         return self.offsets + np.arange(self.num_sentences + 1)

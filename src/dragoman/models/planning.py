@@ -207,6 +207,7 @@ class TranslatorPlanner:
             create,
             estimate_parameters,
             data.pairs,
+            data.pairs.target.unigram_entropy,
             training,
             self.given["training"],
             elapsed,
@@ -296,6 +297,7 @@ def plan_fine_tuning(
         lambda size: deepcopy(translator),
         lambda size: parameters,
         pairs,
+        pairs.target.unigram_entropy,
         training,
         {*given, "learning_rate", "warmup"},
         elapsed,
@@ -364,7 +366,8 @@ def plan_language_model(
         hidden = model.model_dump()["hidden"]
         sizes = [hidden if isinstance(hidden, int) else max(hidden)]
     factor = FEED_FORWARD_RATE if isinstance(model, FeedForwardConfig) else 1.0
-    planner = TrainingPlanner(sizes, create, estimate_parameters, corpus, training, given["training"], elapsed, factor)
+    text = corpus, corpus.unigram_entropy
+    planner = TrainingPlanner(sizes, create, estimate_parameters, *text, training, given["training"], elapsed, factor)
     chosen = planner.choose(60 * (minutes or DEFAULT_MINUTES))
     dev_predictions = 0 if dev is None else int(dev.sizes.sum())
     plan = planner.complete(chosen, minutes, reserve_for_evaluation(dev_predictions), dev_predictions)

@@ -1,8 +1,8 @@
 """Choosing the size of a model and the settings of its training by the time there is.
 
-The speed of candidate sizes is measured on the text itself. A size fits if there is time to read enough of the text for
-its number of parameters; the largest that fits is chosen. Batches, warm-up, learning rate and dropout follow from the
-number of updates and epochs that can be expected.
+The speed of candidate sizes is measured on the text itself. A size fits if there is time to read enough text for its
+number of parameters, measured by the entropy of single tokens: a character says less than a word. The largest size that
+fits is chosen. Batches, warm-up, learning rate and dropout follow from the expected number of updates and epochs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dragoman.training.protocols import Examples
 
 DEFAULT_MINUTES = 60.0  # at most, if no time is given
 NOMINAL_SPEED = 1e10  # predictions times parameters per second, of one core: where measuring starts
-PREDICTIONS_PER_PARAMETER = 1.0  # a model that is trained on less than this does better if it is smaller
+NATS_PER_PARAMETER = 6.0  # of text; a model that is trained on less than this does better if it is smaller
 WARM_UP_UPDATES = 2  # not measured: memory is allocated and kernels are compiled
 MIN_MEASURED_UPDATES = 3
 TRIAL_SHARE, MAX_TRIAL_SECONDS = 0.01, 4.0  # of the time, for measuring one candidate
 TARGET_UPDATES = 10_000  # batches are as large as this many updates allow
 BATCH_SIZES = (500, 1500)  # least and most predictions per batch
-MAX_LEARNING_RATE, FAST_UPDATES = 0.006, 8_000  # the rate of Adam up to this many updates
+MAX_LEARNING_RATE, FAST_UPDATES = 0.004, 8_000  # the rate of Adam up to this many updates
 AVERAGE = 0.1  # of the updates, at the end: their parameters are averaged
 WARM_UP_SHARE, MAX_WARM_UP = 0.05, 200  # of the updates
 EVALUATION_SHARE, MAX_EVALUATION_SHARE = 0.03, 0.1  # of the time; the latter if evaluations are few
@@ -91,6 +91,7 @@ def choose_size(
     parameters: Callable[[SizeT], int],
     measure: Callable[[SizeT, float], Candidate[SizeT]],
     seconds_left: Callable[[], float],
+    predictions_per_parameter: float,
 ) -> Candidate[SizeT]:
     """Return the largest size that there is time for, or the smallest if there is too little for any.
 
@@ -102,6 +103,7 @@ def choose_size(
         parameters: Returns the number of parameters of a size.
         measure: Measures a size; its second argument is the expected number of predictions per second.
         seconds_left: Returns the seconds that training can take.
+        predictions_per_parameter: That a model needs to be trained on.
     """
     measured: dict[int, Candidate[SizeT]] = {}
     parameter_rate = NOMINAL_SPEED
@@ -110,7 +112,7 @@ def choose_size(
             measured[i].speed.predictions_per_second if i in measured else parameter_rate / parameters(size)
             for i, size in enumerate(sizes)
         ]
-        needed = [PREDICTIONS_PER_PARAMETER * parameters(size) / seconds_left() for size in sizes]
+        needed = [predictions_per_parameter * parameters(size) / seconds_left() for size in sizes]
         chosen = max((i for i, rate in enumerate(rates) if rate >= needed[i]), default=0)
         if chosen in measured:
             return measured[chosen]
@@ -135,6 +137,7 @@ class TrainingPlanner(Generic[SizeT]):
     create: Callable[[SizeT], nn.Module]
     estimate_parameters: Callable[[SizeT], int]
     data: Examples
+    entropy: float  # of the unigram distribution of what is predicted, in nats
     training: TrainingConfig
     given: Collection[str]  # names of settings of training
     elapsed: Callable[[], float]  # seconds since the start
@@ -163,7 +166,8 @@ class TrainingPlanner(Generic[SizeT]):
                 self.measured[size] = Candidate(size, parameters, speed)
             return self.measured[size]
 
-        return choose_size(self.sizes, self.estimate_parameters, measure, lambda: self.seconds_left(limit))
+        needed = NATS_PER_PARAMETER / max(1.0, self.entropy)
+        return choose_size(self.sizes, self.estimate_parameters, measure, lambda: self.seconds_left(limit), needed)
 
     def _measure(self, model: nn.Module, config: TrainingConfig, seconds: float) -> Speed:
         """Measure the speed; the first time with all cores and with one, which is faster if other programs use them."""
@@ -234,7 +238,7 @@ def learning_rate_for(updates: float) -> float:
     """Return the learning rate of Adam for this many updates: the more there are, the lower.
 
     >>> [learning_rate_for(updates) for updates in (1_000, 8_000, 32_000)]
-    [0.006, 0.006, 0.003]
+    [0.004, 0.004, 0.002]
     """
     return round(MAX_LEARNING_RATE * min(1.0, math.sqrt(FAST_UPDATES / max(1.0, updates))), 5)
 
