@@ -393,6 +393,12 @@ def test_summaries_fit_in_a_line_and_begin_the_help_of_each_command(good):
             assert good(*path, name, "--help").out.split("\n\n")[1].split() == summary.split()
 
 
+def test_python_runs_the_package():
+    script = "import runpy, sys; sys.argv[1:] = ['--version']; runpy.run_module('dragoman', run_name='__main__')"
+    done = in_a_process(script, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (0, f"dragoman {dragoman.__version__}\n")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete_commands_and_options(shell):
     def complete(*words):

@@ -303,8 +303,9 @@ def test_other_sizes_follow_a_hidden_size_that_is_given(good, tmp_path: Path, ki
     assert stored is not None and stored.model["embedding"] == embedding
 
 
-def test_held_out_pairs_have_no_placeholders() -> None:
-    """They are added to the training pairs only, after the dev text is held out."""
+@pytest.mark.parametrize(("placeholders", "are_used"), [(True, True), (None, True), (False, False)])
+def test_held_out_pairs_have_no_placeholders(placeholders: bool | None, are_used: bool) -> None:
+    """They are added to the training pairs only, after the dev text is held out; by default if there are enough."""
     from dragoman.data.copied_items import PLACEHOLDER
     from dragoman.models.translator_training import set_up_training
 
@@ -322,6 +323,20 @@ def test_held_out_pairs_have_no_placeholders() -> None:
     config = TranslatorConfig(embedding=4, hidden=4)
     given = {"model": {"embedding", "hidden"}, "training": {"minutes"}}
     training = TRANSLATOR.model_copy(update={"minutes": 0.01, "threads": 1})
-    setup = set_up_training(encode_words, LinePairs(source, target), None, config, training, given, placeholders=True)
+    lines = LinePairs(source, target)
+    setup = set_up_training(encode_words, lines, None, config, training, given, placeholders=placeholders)
     assert setup.dev is not None and not any(PLACEHOLDER in line for line in setup.dev.source)
-    assert all(PLACEHOLDER in line for line in setup.lines.source)
+    assert all((PLACEHOLDER in line) == are_used for line in setup.lines.source)
+
+
+def test_a_planned_run_with_placeholders_continues_with_other_limits(good, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Placeholders are used by default in planned runs only, but a run that has them is continued with them."""
+    from dragoman.data.copied_items import PLACEHOLDER
+
+    for name, text in (("de", "die datei %s fehlt"), ("en", "the file %s is missing")):
+        (tmp_path / name).write_text("".join(f"{text} {n}\n" for n in range(400)), encoding="utf-8")
+    texts = ("--src", tmp_path / "de", "--tgt", tmp_path / "en", "-o", tmp_path / "model", "--threads", 1)
+    sizes = ("--units", "word", "--embedding", 4, "--hidden", 4)
+    good("train", "translator", *texts, *sizes, "--minutes", 0.02)
+    assert PLACEHOLDER in (tmp_path / "model" / "source-vocab.tsv").read_text(encoding="utf-8")
+    good("train", "translator", *texts, *sizes, "--max-updates", 100_000, "--max-epochs", 1)

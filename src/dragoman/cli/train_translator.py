@@ -55,13 +55,14 @@ class TextOptions(OptionGroup):
     ] = None
 
     placeholders: Annotated[
-        bool,
+        bool | None,
         option(
-            "--placeholders",
+            "--placeholders/--no-placeholders",
             "Learn to copy: what both sides of a pair have in common, such as %s, an address or a name, becomes a "
-            "placeholder in some of the pairs. In translation, placeholders stand for what is copied.",
+            "placeholder in some of the pairs. In translation, placeholders stand for what is copied. Default: if "
+            "training is planned by the time, and enough pairs have something in common.",
         ),
-    ] = False
+    ] = None
 
     def with_languages(self, base: Translator | None) -> TextOptions:
         """Return the options with the languages of the model of --from where no others are given."""

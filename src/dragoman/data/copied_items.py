@@ -44,6 +44,7 @@ CODE = r"`[^`\n]+`|(?<!\S)--[A-Za-z][\w-]*|\b\w+(?:::\w+)+(?:\(\))?|(?<![\w.])[A
 NAME = r"(?<![\w@])@\w+(?:[.-]\w+)*|(?<![\w#&])#\w*[^\W\d]\w*"  # @tom, #tag
 PROTECTED = re.compile("|".join((URL, EMAIL, PRINTF, BRACES, VARIABLE)), re.ASCII)  # in documents, which mark code
 ITEM = re.compile("|".join((URL, EMAIL, PATH, CODE, PRINTF, BRACES, VARIABLE, NAME)))
+ITEM_MARK = re.compile(r"[@%{$/\\`#_]|--|::|\(\)|\w\.\w")  # in every item; most lines have none, which is faster to see
 
 UNIT = re.compile(rf"(?:(?!{UNSPACED.pattern})[^\W_])+|\S")  # a word, or a character of a script without spaces
 # Characters that a training text may not have, and how it may write them instead.
@@ -64,7 +65,7 @@ def find_items(text: str) -> list[Span]:
     >>> [text[start:end] for start, end in find_items(text)]
     ['%s', 'a.b@c.org', 'https://x.org/a(b)']
     """
-    return [match.span() for match in ITEM.finditer(text)]
+    return [match.span() for match in ITEM.finditer(text)] if ITEM_MARK.search(text) else []
 
 
 def find_unknown(text: str, alphabet: frozenset[str]) -> list[Span]:

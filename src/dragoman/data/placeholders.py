@@ -1,7 +1,8 @@
 """Placeholders in a training text, so that a translator learns to copy what it does not know.
 
 A placeholder stands for something that is the same on both sides of a pair: an item such as `%s` or an address, and in
-some of the pairs a word such as a name. A translator that knows placeholders reads one for every item of a line.
+some of the pairs a word such as a name, unless there is nothing else. A translator that knows placeholders reads one for
+every item of a line.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-from dragoman.data.copied_items import ITEM, PLACEHOLDER
+from dragoman.data.copied_items import PLACEHOLDER, find_items
 
 WORD = re.compile(r"[^\W_]{3,}")
 MIN_COPIED_SHARE = 0.5  # of the pairs with a word on one side, those with it on both, if the word is a copy
@@ -28,8 +29,9 @@ def add_placeholders(source: Sequence[str], target: Sequence[str], seed: int) ->
     random, copies = Random(seed), _copied_words(source, target)
     pairs = []
     for first, second in zip(source, target, strict=True):
-        items = _in_both(ITEM.findall(first), ITEM.findall(second))
-        words = [word for word in _in_both(WORD.findall(first), WORD.findall(second)) if word in copies]
+        items = _in_both(*([text[start:end] for start, end in find_items(text)] for text in (first, second)))
+        shared = _in_both(WORD.findall(first), WORD.findall(second))
+        words = [word for word in shared if word in copies and word not in (first.strip(), second.strip())]
         if words and random.random() < PLACEHOLDER_SHARE:
             items.append(random.choice(words))
         pairs.append((_replace(first, items), _replace(second, items)))
@@ -48,7 +50,8 @@ def _copied_words(source: Sequence[str], target: Sequence[str]) -> set[str]:
 
 def _in_both(first: list[str], second: list[str]) -> list[str]:
     """Return what occurs exactly once on each side."""
-    return [text for text in first if first.count(text) == 1 == second.count(text)]
+    counts = Counter(first), Counter(second)
+    return [text for text in first if counts[0][text] == 1 == counts[1][text]]
 
 
 def _replace(line: str, items: Sequence[str]) -> str:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import yaml
 
 from dragoman.core.settings import Settings, validate
+from dragoman.data.copied_items import PLACEHOLDER
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.tokenizer import LinePairs, Tokenizer
-from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE, FORWARD, TWO_WAY_KIND
+from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE, FORWARD, SOURCE_VOCAB_FILE, TWO_WAY_KIND
 from dragoman.models.configs import FeedForwardConfig, NetworkConfig, TranslatorConfig
 from dragoman.models.neural import EmbeddingLanguageModel
 from dragoman.models.translator import Translator
@@ -103,6 +104,7 @@ class StoredRun(NamedTuple):
     units: tuple[str, str] | None  # of source and target of a translator
     pairs: int  # or sentences, that it is trained on
     dev_pairs: int  # in the dev text
+    has_placeholders: bool  # in the training text of a translator
 
     @classmethod
     def read(cls, path: Path) -> StoredRun | None:
@@ -111,12 +113,14 @@ class StoredRun(NamedTuple):
             return None
         try:
             stored = yaml.safe_load((path / CONFIG_FILE).read_text(encoding="utf-8"))
-            part = stored
+            part, directory = stored, path
             if stored["kind"] == TWO_WAY_KIND:
-                part = yaml.safe_load((path / FORWARD / CONFIG_FILE).read_text(encoding="utf-8"))
+                directory = path / FORWARD
+                part = yaml.safe_load((directory / CONFIG_FILE).read_text(encoding="utf-8"))
             units = (part["source"]["units"], part["target"]["units"]) if "source" in part else None
             pairs, dev_pairs = (_count_sentences(stored["data"][name]) for name in ("train", "dev"))
-            return cls(dict(stored["model"]), dict(stored["training"]), units, pairs, dev_pairs)
+            has_placeholders = units is not None and PLACEHOLDER in (directory / SOURCE_VOCAB_FILE).read_text("utf-8")
+            return cls(dict(stored["model"]), dict(stored["training"]), units, pairs, dev_pairs, has_placeholders)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
             return None  # what is wrong is reported when training is resumed
 

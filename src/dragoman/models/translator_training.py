@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from dragoman.align.aligner import Aligner
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import word_links_to_tokens
+from dragoman.data.copied_items import PLACEHOLDER
 from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.held_out import default_size, hold_out
@@ -23,6 +24,7 @@ from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task
 from dragoman.evaluation.translator import are_tokenised
 from dragoman.io.model_card import CardScore, choose_examples, has_scores, write_examples
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting, with_size_preset
+from dragoman.models.copying import knows_placeholders
 from dragoman.models.planning import EncodedPairs, StoredRun, TranslatorPlanner, plan_fine_tuning
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
@@ -39,6 +41,7 @@ MANY_UNKNOWN = 0.03  # share of unknown tokens in a training text that is report
 MIN_PAIRS_TO_HOLD_OUT = 200
 MAX_HELD_OUT = 1_000
 PLACEHOLDER_SEED = 1  # not that of training: trainings with different seeds have the same text
+MIN_PLACEHOLDER_SHARE, MIN_PLACEHOLDER_PAIRS = 0.01, 100  # of the pairs, for placeholders by default
 MAX_PAIRS_PER_MINUTE = 50_000  # more than a small network reads on a fast machine
 
 
@@ -79,7 +82,7 @@ def set_up_training(
     stored: StoredRun | None = None,
     elapsed: Callable[[], float] = lambda: 0.0,
     *,
-    placeholders: bool = False,
+    placeholders: bool | None = None,
 ) -> TrainingSetup:
     """Create a translator. Settings that are not given are those of a run to resume, or chosen by text and time.
 
@@ -93,13 +96,21 @@ def set_up_training(
         languages: Codes of the source and target language, as far as they are known.
         stored: The settings of the run to resume, if there is one.
         elapsed: Returns the seconds of the time limit that are over.
-        placeholders: Put placeholders for what is copied into the training pairs, see `add_placeholders`.
+        placeholders: Put placeholders for what is copied into the training pairs, see `add_placeholders`. None: if the
+            run to resume has them, or if a run is planned by the time and enough pairs have something to copy.
     """
     training = with_given_limits(training, given["training"])
     is_limited = _has_other_limits(training, given)
     lines, dev, messages = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
+    if placeholders is None and stored is not None:
+        placeholders = stored.has_placeholders
     if placeholders:
         lines = with_placeholders(lines)
+    elif placeholders is None and not is_limited:
+        min_pairs = max(MIN_PLACEHOLDER_PAIRS, MIN_PLACEHOLDER_SHARE * len(lines.source))
+        lines = with_placeholders(lines, min_pairs)
+        if changed := sum(PLACEHOLDER in line for line in lines.source):
+            messages.append(f"{changed:,} pairs get placeholders for names and items that both sides have in common")
     if stored is not None:
         data = encode(lines, units=stored.units)
         model, training = stored.apply(model, training, given)
@@ -179,12 +190,18 @@ def _hold_out_dev(lines: LinePairs) -> tuple[LinePairs, LinePairs | None]:
     return lines.select(train), replace(lines.select(dev), name="the held-out pairs")
 
 
-def with_placeholders(lines: LinePairs) -> LinePairs:
-    """Return training pairs with placeholders for what both sides have in common."""
+def with_placeholders(lines: LinePairs, min_pairs: float | None = None) -> LinePairs:
+    """Return training pairs with placeholders for what both sides have in common.
+
+    Args:
+        lines: The training pairs.
+        min_pairs: If fewer pairs would have a placeholder, none has. Without a number, an error is raised if none has.
+    """
     source, target = add_placeholders(lines.source, lines.target, PLACEHOLDER_SEED)
-    if source == lines.source:
+    changed = sum(new != old for new, old in zip(source, lines.source, strict=True))
+    if min_pairs is None and not changed:
         raise DataError("--placeholders: no pair has a name or an item such as %s on both sides; leave it out")
-    return replace(lines, source=source, target=target)
+    return lines if changed < (min_pairs or 1) else replace(lines, source=source, target=target)
 
 
 def set_up_fine_tuning(
@@ -196,7 +213,7 @@ def set_up_fine_tuning(
     stored: StoredRun | None = None,
     elapsed: Callable[[], float] = lambda: 0.0,
     *,
-    placeholders: bool = False,
+    placeholders: bool | None = None,
 ) -> TrainingSetup:
     """Choose settings to train a translator further, as `set_up_training` does; its sizes are what they are."""
     training = with_given_limits(training, given["training"])
@@ -207,6 +224,8 @@ def set_up_fine_tuning(
     lines, dev, messages = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
     if placeholders:
         lines = with_placeholders(lines)
+    elif placeholders is None and knows_placeholders(translator.source):
+        lines = with_placeholders(lines, min_pairs=1)
     pairs = lines.encode(translator.source, translator.target)
     if stored is not None:
         training = stored.apply(translator.settings, training, given)[1]
