@@ -20,7 +20,7 @@ from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task, 
 from dragoman.evaluation.translator import evaluate_translator
 from dragoman.experiments.results import TranslatorRung
 from dragoman.io.model_card import choose_examples, read_examples
-from dragoman.models.translator_training import score_on_dev, task_scores
+from dragoman.models.dev_report import score_on_dev, task_scores
 from dragoman.report.ladder import overview_table, score_table
 from dragoman.report.translators import comparison_text
 from small_translators import ENGLISH, GERMAN, place, translators

@@ -313,7 +313,7 @@ def _report(
     share: float,
 ) -> None:
     """Print what the translator does with a share of the dev texts, and what to do next."""
-    from dragoman.models.translator_training import model_directories, report_on_dev
+    from dragoman.models.dev_report import model_directories, report_on_dev
 
     translators = model_directories(output, setup.translator)
     with status("translating the dev text"):

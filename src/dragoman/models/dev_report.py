@@ -1,0 +1,185 @@
+"""What a trained translator does with the dev text: scores, examples, and whether they are good enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.data.tokenizer import LinePairs
+from dragoman.evaluation.likelihood import TextLengths
+from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task
+from dragoman.evaluation.translator import are_tokenised
+from dragoman.io.model_card import CardScore, choose_examples, has_scores, write_examples
+from dragoman.models.translator import Translator
+from dragoman.models.translator_training import TrainingSetup, as_training_text
+from dragoman.models.two_way import TwoWayTranslator
+from dragoman.training.fit import FitResult
+
+# At least this BLEU, or percentage of words that are right, is called usable.
+MIN_QUALITY = {TargetKind.SENTENCES: 10.0, TargetKind.WORDS: 20.0, TargetKind.PHONES: 20.0}
+MIN_SOURCE_EFFECT = 1.15  # ratio of the perplexities with the sources of other lines and with the right ones
+FEW_EPOCHS, FEW_PAIRS = 2.0, 5_000
+
+
+def model_directories(output: Path, model: Translator | TwoWayTranslator) -> dict[Path, Translator]:
+    """Return the translators of a training run by their directories; the first is that from source to target."""
+    if isinstance(model, TwoWayTranslator):
+        return {output / name: translator for name, translator in model.translators.items()}
+    return {output: model}
+
+
+def task_scores(
+    model: Translator, texts: Sequence[str], lines: LinePairs, *, tokenised: bool | None = None
+) -> TaskScores:
+    """Return the scores of translations of `lines.source`; `headline` has those that fit the model's kind of target.
+
+    Whether BLEU uses words as they are, depends on model and references, or is given by `tokenised`.
+    """
+    if tokenised is None:
+        tokenised = are_tokenised(lines.target, model.target)
+    return score_task(texts, lines.target, lines.source, model.target, tokenised=tokenised)
+
+
+@dataclass(frozen=True)
+class DevExample:
+    """A sentence of the dev text with its translation."""
+
+    source: str
+    translation: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class DevResult:
+    """What a trained translator does with the dev text."""
+
+    scores: TaskScores
+    perplexity: float  # per word
+    shuffled_perplexity: float | None  # with the sources of other lines; only measured if translations are not usable
+    sentences: int  # that were translated
+    examples: list[DevExample]
+
+    def __str__(self) -> str:
+        return f"{self.scores.headline_text}, perplexity {self.perplexity:,.2f} per word"
+
+    def card_scores(self, name: str) -> list[CardScore]:
+        """Return the scores for the model card, as those of the text with this name."""
+        scores = [CardScore(name, result.name, result.value, result.description) for result in self.scores.results]
+        return [*scores, CardScore(name, "perplexity per word", self.perplexity)]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the translations are good enough to be of use."""
+        return _quality(self.scores) >= MIN_QUALITY[self.scores.kind]
+
+    @property
+    def source_helps(self) -> bool:
+        """Whether the target is easier to predict from its source than from that of another line."""
+        return self.shuffled_perplexity is None or self.shuffled_perplexity > MIN_SOURCE_EFFECT * self.perplexity
+
+
+def _quality(scores: TaskScores) -> float:
+    """Return BLEU of sentences, and the share of words that are right, in percent, of other targets."""
+    return scores.of("BLEU" if scores.kind == TargetKind.SENTENCES else "accuracy").score
+
+
+def score_on_dev(
+    path: Path, model: Translator, texts: Mapping[str, LinePairs], share: float = 1.0
+) -> dict[str, DevResult]:
+    """Translate dev texts, given by their names, or a share of each.
+
+    Scores of all texts and examples of the first are written to the model directory.
+    """
+    results = {name: score_text(model, lines, share) for name, lines in texts.items()}
+    model.write_card(path, [score for name, result in results.items() for score in result.card_scores(name)])
+    write_examples(path, choose_examples(next(iter(texts.values())).source))
+    return results
+
+
+def score_text(model: Translator, lines: LinePairs, share: float = 1.0, *, tokenised: bool | None = None) -> DevResult:
+    """Translate a dev text, or a share of it. For `tokenised`, see `task_scores`."""
+    lines = lines.spread(max(1, round(share * len(lines.source))))
+    texts = [translation.text for translation in model.translate_text(lines.source)]
+    scores = task_scores(model, texts, lines, tokenised=tokenised)
+    read, lengths = as_training_text(lines, model), TextLengths.from_lines(lines.target)
+    perplexity = replace(model.likelihood(read.source, read.target), lengths=lengths).perplexity
+    stripped = [line.strip() for line in lines.source]
+    inputs = map(stripped.index, choose_examples(lines.source))
+    examples = [DevExample(stripped[i], texts[i], lines.target[i]) for i in inputs]
+    result = DevResult(scores, perplexity, None, len(texts), examples)
+    if result.is_usable:
+        return result
+    shifted = [*read.source[len(texts) // 3 :], *read.source[: len(texts) // 3]]
+    shuffled = replace(model.likelihood(shifted, read.target), lengths=lengths).perplexity
+    return replace(result, shuffled_perplexity=shuffled)
+
+
+class DevReport(NamedTuple):
+    """What trained translators do with the dev texts, in lines of text."""
+
+    lines: list[str]
+    is_usable: bool  # as far as this is known
+
+
+def report_on_dev(
+    result: FitResult,
+    translators: Mapping[Path, Translator],
+    setup: TrainingSetup,
+    old_dev: LinePairs | None = None,
+    base: Translator | None = None,
+    share: float = 1.0,
+) -> DevReport:
+    """Translate the dev texts with a translator, or with two of opposite directions, unless that was done before.
+
+    Args:
+        result: The result of training.
+        translators: Translators by their directories.
+        setup: What was trained.
+        old_dev: The dev text of the training before.
+        base: The translator before training, if it was trained further.
+        share: Share of each dev text to translate.
+    """
+    report, is_usable = list[str](), True
+    if result.already_finished and all(map(has_scores, translators)):
+        return DevReport(report, is_usable=False)
+    forward = {name: lines for name, lines in (("dev", setup.dev), ("old dev", old_dev)) if lines is not None}
+    backward = {name: lines.reversed for name, lines in forward.items()}
+    for (path, model), texts in zip(translators.items(), (forward, backward), strict=False):
+        if "dev" not in texts:
+            continue
+        if base is not None:
+            for name, text in texts.items():
+                before = score_text(base, text, share, tokenised=are_tokenised(text.target, model.target))
+                report.append(f"before training: {name} text: {before}")
+        scores = score_on_dev(path, model, texts, share)
+        for name, score in scores.items():
+            part = f" ({score.sentences:,} of {len(texts[name].source):,} sentences)" if share < 1 else ""
+            report.append(f"{path}: {name} text{part}: {score}")
+        for example in scores["dev"].examples:
+            report.append(f"  source       {example.source}")
+            report.append(f"  translation  {example.translation}")
+            report.append(f"  reference    {example.reference}")
+        if not scores["dev"].is_usable:
+            reason = explain_poor_result(scores["dev"], len(setup.pairs), result.epochs)
+            report.append(f"these translations are not usable: {reason}")
+            is_usable = False
+    return DevReport(report, is_usable)
+
+
+def explain_poor_result(result: DevResult, pairs: int, epochs: float) -> str:
+    """Return why the translations are not usable, and what to do."""
+    if epochs < FEW_EPOCHS:
+        return (
+            f"training had only {epochs:.1f} epochs; give it more time, by the same command with a higher limit, which "
+            "continues it, or train on fewer pairs"
+        )
+    if not result.source_helps:
+        return (
+            "the source hardly helps to predict the target: the lines of the two sides may not belong together; check "
+            "them with dragoman doctor"
+        )
+    if pairs < FEW_PAIRS:
+        return f"{pairs:,} pairs are little text to learn a language from; add more pairs, even of other subjects"
+    return "check the text with dragoman doctor, and train longer with more --minutes"
