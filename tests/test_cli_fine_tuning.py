@@ -264,3 +264,13 @@ def test_what_does_not_fit_a_translator_is_refused(
     assert outcome.code == 2
     assert message in outcome.err.splitlines()[-1]
     assert not (tmp_path / "new").exists()
+
+
+def test_the_model_to_start_from_is_not_overwritten(run: Any, place: Path, models: Path) -> None:  # noqa: F811
+    for command in (
+        [*tune_translator(place, models, place / "one"), "--from", place / "one"],
+        tune(models, "recurrent", models / "recurrent"),
+    ):
+        outcome = run(*command, "--force")
+        assert (outcome.code, is_one_line(outcome.err)) == (2, True)
+        assert "this is the model of --from; give a new directory" in outcome.err

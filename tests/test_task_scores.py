@@ -20,6 +20,7 @@ from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task, 
 from dragoman.evaluation.translator import evaluate_translator
 from dragoman.experiments.results import TranslatorRung
 from dragoman.io.model_card import choose_examples, read_examples
+from dragoman.models import dev_report
 from dragoman.models.dev_report import score_on_dev, task_scores
 from dragoman.report.ladder import overview_table, score_table
 from dragoman.report.translators import comparison_text
@@ -264,6 +265,15 @@ def test_dev_scores_at_the_end_of_training(tmp_path: Path) -> None:
     sentences = LinePairs(GERMAN, ENGLISH)
     headline = task_scores(model, ENGLISH, sentences).headline
     assert [(result.name, round(result.value)) for result in headline] == [("BLEU", 100), ("chrF", 100)]
+
+
+def test_a_sample_of_the_dev_text_is_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, lines = translators()["one"], LinePairs(GERMAN, ENGLISH)
+    model.save(tmp_path / "one")
+    monkeypatch.setattr(dev_report, "MIN_SENTENCES", 3)
+    result = score_on_dev(tmp_path / "one", model, {"dev": lines}, share=0.01)["dev"]
+    assert result.describe_text("dev text") == f"dev text (3 of {len(GERMAN)} sentences)"
+    assert f"| dev (3 of {len(GERMAN)} sentences) | BLEU |" in (tmp_path / "one" / "README.md").read_text()
 
 
 def test_pronunciations_of_several_words_are_phones() -> None:

@@ -44,6 +44,12 @@ class FromOptions(OptionGroup):
         ),
     ] = False
 
+    def check_output(self, output: Path) -> None:
+        """Raise an error if the model of --from would be overwritten."""
+        if self.from_model is not None and self.from_model.resolve() == output.resolve():
+            remedy = "give a new directory; to train it longer on the same text, repeat its command with more --minutes"
+            raise DataError(f"-o {output}: this is the model of --from; {remedy}")
+
     def load(self, model_class: type[N], settings: Settings, given: Collection[str]) -> N | None:
         """Load the model of --from, if there is one. `given` are the names of the settings that replace its own."""
         from dragoman.models.fine_tuning import load_for_training

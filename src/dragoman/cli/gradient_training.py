@@ -59,6 +59,7 @@ class GradientTrainingOptions(LanguageModelOptions):
         from dragoman.data.formats import field_for, read_lines
         from dragoman.models.neural import EmbeddingLanguageModel
 
+        self.start.check_output(self.output)
         base = self.start.load(model_class, settings, given["model"])
         if base is None:
             return None

@@ -125,7 +125,8 @@ def fit_with_progress(
     progress = result.progress
     best = f"; the best model is that of update {progress.best_update:,}" if progress.best_dev_loss is not None else ""
     updates = f"{progress.update:,} update{'' if progress.update == 1 else 's'}"
-    end = f"{updates} ({result.stop_reason}){best}"
+    reason = "" if result.stop_reason == updates else f" ({result.stop_reason})"
+    end = f"{updates}{reason}{best}"
     if result.already_finished:
         remedy = f"run again with {_longer_limit(progress, training)} to continue, or with --force to start again"
         info(f"{output}: already finished, after {end}; {remedy}")

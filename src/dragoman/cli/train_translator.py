@@ -209,6 +209,7 @@ def train_translator(
     from dragoman.models.planning import StoredRun, reserve_for_search
     from dragoman.models.translator_training import describe_data
 
+    start.check_output(output)
     check_training_directory(output, replace=force)
     stored = None if force else StoredRun.read(output)
     setup, base = _set_up(texts, tokenizers, start, (model_config, training_config, given), stored)

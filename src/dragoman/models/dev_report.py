@@ -21,6 +21,7 @@ from dragoman.training.fit import FitResult
 MIN_QUALITY = {TargetKind.SENTENCES: 10.0, TargetKind.WORDS: 20.0, TargetKind.PHONES: 20.0}
 MIN_SOURCE_EFFECT = 1.15  # ratio of the perplexities with the sources of other lines and with the right ones
 FEW_EPOCHS, FEW_PAIRS = 2.0, 5_000
+MIN_SENTENCES = 100  # of a dev text to translate, or all if there are fewer
 
 
 def model_directories(output: Path, model: Translator | TwoWayTranslator) -> dict[Path, Translator]:
@@ -59,13 +60,20 @@ class DevResult:
     perplexity: float  # per word
     shuffled_perplexity: float | None  # with the sources of other lines; only measured if translations are not usable
     sentences: int  # that were translated
+    text_sentences: int  # of the whole text
     examples: list[DevExample]
 
     def __str__(self) -> str:
         return f"{self.scores.headline_text}, perplexity {self.perplexity:,.2f} per word"
 
+    def describe_text(self, name: str) -> str:
+        """Return the name of the text, and how much of it was translated if that is not all."""
+        all_sentences = self.sentences == self.text_sentences
+        return name if all_sentences else f"{name} ({self.sentences:,} of {self.text_sentences:,} sentences)"
+
     def card_scores(self, name: str) -> list[CardScore]:
         """Return the scores for the model card, as those of the text with this name."""
+        name = self.describe_text(name)
         scores = [CardScore(name, result.name, result.value, result.description) for result in self.scores.results]
         return [*scores, CardScore(name, "perplexity per word", self.perplexity)]
 
@@ -99,8 +107,9 @@ def score_on_dev(
 
 
 def score_text(model: Translator, lines: LinePairs, share: float = 1.0, *, tokenised: bool | None = None) -> DevResult:
-    """Translate a dev text, or a share of it. For `tokenised`, see `task_scores`."""
-    lines = lines.spread(max(1, round(share * len(lines.source))))
+    """Translate a dev text, or a share of it, but not too little. For `tokenised`, see `task_scores`."""
+    text_sentences = len(lines.source)
+    lines = lines.spread(max(MIN_SENTENCES, round(share * text_sentences)))
     texts = [translation.text for translation in model.translate_text(lines.source)]
     scores = task_scores(model, texts, lines, tokenised=tokenised)
     read, lengths = as_training_text(lines, model), TextLengths.from_lines(lines.target)
@@ -108,7 +117,7 @@ def score_text(model: Translator, lines: LinePairs, share: float = 1.0, *, token
     stripped = [line.strip() for line in lines.source]
     inputs = map(stripped.index, choose_examples(lines.source))
     examples = [DevExample(stripped[i], texts[i], lines.target[i]) for i in inputs]
-    result = DevResult(scores, perplexity, None, len(texts), examples)
+    result = DevResult(scores, perplexity, None, len(texts), text_sentences, examples)
     if result.is_usable:
         return result
     shifted = [*read.source[len(texts) // 3 :], *read.source[: len(texts) // 3]]
@@ -139,7 +148,7 @@ def report_on_dev(
         setup: What was trained.
         old_dev: The dev text of the training before.
         base: The translator before training, if it was trained further.
-        share: Share of each dev text to translate.
+        share: Share of each dev text to translate, the one that there is time for.
     """
     report, is_usable = list[str](), True
     if result.already_finished and all(map(has_scores, translators)):
@@ -152,11 +161,10 @@ def report_on_dev(
         if base is not None:
             for name, text in texts.items():
                 before = score_text(base, text, share, tokenised=are_tokenised(text.target, model.target))
-                report.append(f"before training: {name} text: {before}")
+                report.append(f"before training: {before.describe_text(f'{name} text')}: {before}")
         scores = score_on_dev(path, model, texts, share)
         for name, score in scores.items():
-            part = f" ({score.sentences:,} of {len(texts[name].source):,} sentences)" if share < 1 else ""
-            report.append(f"{path}: {name} text{part}: {score}")
+            report.append(f"{path}: {score.describe_text(f'{name} text')}: {score}")
         for example in scores["dev"].examples:
             report.append(f"  source       {example.source}")
             report.append(f"  translation  {example.translation}")
