@@ -9,22 +9,27 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Corpus, NgramModel
 from dragoman.combine.ensemble import Ensemble
+from dragoman.core.errors import DataError
 from dragoman.core.scorer import fold
 from dragoman.data.batches import Batch
+from dragoman.data.repetitions import USUAL_REPETITIONS, Repetitions, repetitions, usual_repetitions
+from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.translation import Translation
 from dragoman.search.beam import beam_search
-from dragoman.search.repetition import MAX_COPIES, MAX_UNKNOWN, RepetitionBlockingScorer, count_letters, repetitions
+from dragoman.search.repetition import MAX_UNKNOWN, RepetitionBlockingScorer, count_letters
 from dragoman.search.sampling import sample
 from dragoman.search.scorers import GraphScorer, PrefixConstrainedScorer
 from toy_translator import ToyTranslator, source_of
 from zoo import TRANSLATORS, read_by, translator
 
+MAX_COPIES = USUAL_REPETITIONS.words
 TALK = ["go on and on and on and on", "on and on and on", "well well well well well then", "go on", "x x x x x x x x"]
 
 
@@ -97,6 +102,25 @@ def test_a_source_that_repeats_allows_as_many_copies() -> None:
         batch = Batch.empty(1, source_of([source]))
         [hypotheses] = beam_search(blocked(toy), batch, beam_size=2000, n_best=2000, max_words=7)
         assert max(copies(hypothesis.ids) for hypothesis in hypotheses) == most
+
+
+def test_lines_of_the_training_text_that_repeat_allow_as_many_copies() -> None:
+    toy = ToyTranslator("go on", expected_length=6.0)
+    scorer = RepetitionBlockingScorer(toy, count_letters(toy.vocab.tokens, are_words=True), Repetitions(5, 3))
+    [hypotheses] = beam_search(scorer, Batch.empty(1, source_of(["x y"])), beam_size=2000, n_best=2000, max_words=7)
+    assert max(copies(hypothesis.ids) for hypothesis in hypotheses) == 5
+
+
+def test_usual_repetitions_are_saved_with_the_tokenizer() -> None:
+    lines = ["NOUN VERB"] * 95 + ["ADJ ADJ ADJ ADJ ADJ 1000000"] * 4 + ["no " * 50]
+    tokenizer = Tokenizer.train("word", lines)
+    assert tokenizer.repetitions == usual_repetitions(lines) == (5, 6), "a single line does not count"
+    config = yaml.safe_load(yaml.safe_dump(tokenizer.config()))
+    assert Tokenizer.from_saved(config, tokenizer.vocab, {}).repetitions == (5, 6)
+    assert "repetitions" not in Tokenizer.train("word", lines[:95]).config()
+    for damaged in ([5, 6], {"words": 5}, {"words": 5, "marks": "6"}, {"words": 0, "marks": 3}):
+        with pytest.raises(DataError, match="must be numbers from 1"):
+            Tokenizer.from_saved({**config, "repetitions": damaged}, tokenizer.vocab, {})
 
 
 def test_short_letters_and_digits_are_not_loops() -> None:

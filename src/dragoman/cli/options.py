@@ -147,8 +147,8 @@ class SearchOptions(OptionGroup):
         bool,
         option(
             "--allow-repetition",
-            "Do not block runaway repetition. By default, words are not repeated four times in a row unless the source "
-            "repeats something as often.",
+            "Do not block runaway repetition. By default, words are not repeated four times in a row unless the source, "
+            "or one in a hundred training lines, repeats something as often.",
         ),
     ] = False
     verbatim: Annotated[

@@ -18,6 +18,7 @@ from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.languages import AS_IN_FILE, Languages
 from dragoman.data.letter_profiles import LetterProfile
+from dragoman.data.repetitions import USUAL_REPETITIONS, Repetitions, usual_repetitions
 from dragoman.data.segmenters import SPACE_MARK, Segmenter, load_segmenter, train_segmenter
 from dragoman.data.trees import Treebank
 from dragoman.data.vocabulary import UNK, Vocab
@@ -51,6 +52,7 @@ class Tokenizer:
     format: str = PLAIN_TEXT  # TREE: lines are bracketed trees
     language: str | None = None  # code of ISO 639, if it is known
     letters: LetterProfile | None = None  # of the training text, if it was large enough
+    repetitions: Repetitions = USUAL_REPETITIONS  # in lines of the training text
 
     @property
     def segmenter(self) -> Segmenter:
@@ -98,8 +100,9 @@ class Tokenizer:
             train_segmenter(segmenter, lines, max_subwords=max_subwords) if isinstance(segmenter, str) else segmenter
         )
         corpus = Corpus.from_raw_lines(lines, trained, min_count=min_count, max_size=max_size)
-        letters = LetterProfile.train(lines)
-        return cls(corpus.vocab, looks_tokenised(lines), language=language, letters=letters), corpus
+        letters, repetitions = LetterProfile.train(lines), usual_repetitions(lines)
+        tokenised = looks_tokenised(lines)
+        return cls(corpus.vocab, tokenised, language=language, letters=letters, repetitions=repetitions), corpus
 
     def encode(self, lines: Iterable[str], name: str = "trees") -> Corpus:
         """Convert lines to a Corpus, or to a Treebank if the format is TREE. Errors mention the text's `name`."""
@@ -149,7 +152,8 @@ class Tokenizer:
         return letters / max(1, total)
 
     def config(self) -> dict[str, Json]:
-        return {"units": self.segmenter.spec, "tokenised": self.tokenised, "format": self.format}
+        repetitions = {} if self.repetitions == USUAL_REPETITIONS else {"repetitions": self.repetitions._asdict()}
+        return {"units": self.segmenter.spec, "tokenised": self.tokenised, "format": self.format, **repetitions}
 
     def files(self) -> dict[str, bytes]:
         """Return the contents of the tokenizer's files by name, without its vocabulary."""
@@ -166,7 +170,8 @@ class Tokenizer:
             raise DataError(f"{problem}; train or copy the model again")
         letters = LetterProfile.from_text(files[LETTERS_FILE].decode()) if LETTERS_FILE in files else None
         segmented_vocab = vocab.with_segmenter(load_segmenter(units, files))
-        return cls(segmented_vocab, bool(config["tokenised"]), format, language, letters)
+        repetitions = Repetitions.from_saved(config.get("repetitions"))
+        return cls(segmented_vocab, bool(config["tokenised"]), format, language, letters, repetitions)
 
 
 class RejectedUnit(NamedTuple):

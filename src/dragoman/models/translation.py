@@ -472,7 +472,7 @@ class BaseTranslator(BaseScorer):
         from dragoman.search.repetition import RepetitionBlockingScorer, count_letters
 
         letters = count_letters(self.target.vocab.tokens, are_words=self.target.segmenter.kind == "word")
-        return RepetitionBlockingScorer(scorer, letters)
+        return RepetitionBlockingScorer(scorer, letters, self.target.repetitions)
 
     def _to_translation(
         self, hypothesis: Hypothesis, source_tokens: Sequence[str], tokens: Sequence[str] | None = None

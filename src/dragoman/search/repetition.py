@@ -1,34 +1,28 @@
 """Blocking of runaway repetition: "the man and the man and the man and ...".
 
-A hypothesis may repeat a segment of tokens immediately as often as the source repeats one, and always twice ("room two
-two two"). A further copy is impossible if the copies have `MIN_LETTERS` letters or more together, so that "eee" is still
-possible. Digits and punctuation are limited in the same way, by those of the source: 12 zeros or dashes can be copied.
+A hypothesis may repeat a segment of tokens immediately as often as the source repeats one, or as lines of the training
+text do, and always twice ("room two two two"). A further copy is impossible if the copies have `MIN_LETTERS` letters or
+more together, so that "eee" is still possible. Digits and punctuation are limited in the same way, by those of the
+source and the training text: 12 zeros or dashes can be copied.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from dragoman.core.scorer import Carry, Scorer, State, candidate_log_probs
 from dragoman.data.batches import Batch
+from dragoman.data.repetitions import USUAL_REPETITIONS, Repetitions, repetitions
 from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.vocabulary import SPECIALS, UNK
 from dragoman.search.scorers import ConstrainedScorer
 
-MAX_COPIES = 3  # of a segment in a row, if the source does not repeat anything
 MIN_LETTERS = 6  # in all copies: fewer are not a loop
 MAX_UNKNOWN = 10  # copies of `<unk>`, which stands for different words
-WITHOUT_LETTERS = re.compile(r"[\W\d_]+")
-
-
-Items = TypeVar("Items", str, list[str])
 
 
 class _Rows(NamedTuple):
@@ -55,20 +49,26 @@ class RepetitionBlockingScorer(ConstrainedScorer):
     ('go go go go go go go go go', 'go go go')
     """
 
-    def __init__(self, scorer: Scorer, letters: Tensor):
-        """`letters` has the number of letters of each token, see `count_letters`.  # (|V|,)"""
+    def __init__(self, scorer: Scorer, letters: Tensor, usual: Repetitions = USUAL_REPETITIONS):
+        """Block the repetition of a scorer.
+
+        Args:
+            scorer: The scorer.
+            letters: The number of letters of each token, see `count_letters`.  # (|V|,)
+            usual: How often lines of the training text repeat something.
+        """
         super().__init__(scorer)
         self.letters = letters
+        self.usual = usual
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         inner = self.scorer.start(batch, carry)
-        copies = [Repetitions(MAX_COPIES, MAX_COPIES)] * batch.num_rows
+        copies = [self.usual] * batch.num_rows
         if batch.source is not None:
             copies = list(map(repetitions, batch.source.lines()))
         empty = torch.zeros(batch.num_rows, 0, dtype=torch.int64)
-        return State(
-            _Rows(inner.rows, empty, empty, torch.tensor(copies).clamp(min=MAX_COPIES)), inner.memory, inner.sentence
-        )
+        max_copies = torch.tensor(copies).clamp(min=torch.tensor(self.usual))
+        return State(_Rows(inner.rows, empty, empty, max_copies), inner.memory, inner.sentence)
 
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
         """Return log P of the scorer, -inf for tokens that are blocked.  # (rows, n), (n,)"""
@@ -125,52 +125,3 @@ def count_letters(tokens: Sequence[str], *, are_words: bool) -> Tensor:
         letters = 0 if token in SPECIALS else sum(map(str.isalpha, token))  # `<unk>` stands for different words
         counts.append(letters + (are_words or SPACE_MARK in token) if letters else 0)
     return torch.tensor(counts)
-
-
-class Repetitions(NamedTuple):
-    """How often a text repeats something in a row."""
-
-    words: int  # words, or characters with a letter among them
-    marks: int  # digits and punctuation
-
-
-def repetitions(text: str) -> Repetitions:
-    """Return how often in a row a text has the same words or letters, and the same digits or punctuation.
-
-    Words and letters are compared without case, spaces and punctuation. Numbers are words between spaces.
-
-    >>> [repetitions(text).words for text in ("Ha, ha, ha!", "Hahaha", "very nice", "1000", "1 1 1")]
-    [3, 3, 1, 1, 3]
-    >>> [repetitions(text).marks for text in ("a 77 77 77 77", "1000", "- - -", "no no")]
-    [4, 3, 3, 1]
-    """
-    words = "".join(character if _is_in_word(character) else " " for character in text.lower()).split()
-    stretches = WITHOUT_LETTERS.findall(f"{text} ")
-    return Repetitions(
-        max(_longest_run("".join(words), _has_letter), _longest_run(words, lambda segment: not _has_letter(segment))),
-        max((_longest_run(stretch, lambda segment: not segment.isspace()) for stretch in stretches), default=1),
-    )
-
-
-def _is_in_word(character: str) -> bool:
-    return unicodedata.category(character)[0] in "LMN"  # letters, vowel signs, digits
-
-
-def _has_letter(segment: Sequence[str]) -> bool:
-    return any(map(str.isalpha, "".join(segment)))
-
-
-def _longest_run(items: Items, counts: Callable[[Items], bool]) -> int:
-    """Return how often in a row there is the same segment of words or characters, of those that count."""
-    numbers = {item: number for number, item in enumerate(dict.fromkeys(items))}
-    codes = np.array([numbers[item] for item in items], np.int64)
-    most = 1
-    for period in range(1, len(codes) // 2 + 1):
-        if period * (most + 1) > len(codes):
-            break  # there is no room for more copies
-        ends = np.flatnonzero(np.append(codes[period:] != codes[:-period], True))  # first inequality after each run
-        starts = np.append(0, ends[:-1] + 1)
-        for run in np.flatnonzero((ends - starts) // period + 1 > most):
-            if counts(items[starts[run] : starts[run] + period]):
-                most = max(most, int(ends[run] - starts[run]) // period + 1)
-    return most
