@@ -347,6 +347,20 @@ def test_lines_in_another_script_are_copied_and_reported(good: Any, place: Path)
     assert good("translate", place / "pieces", "--verbatim", stdin="привет мир\n").lines != ["привет мир"]
 
 
+def test_a_copied_line_has_no_scores_of_another_translation(good: Any, place: Path) -> None:
+    record = json.loads(good("translate", place / "pieces", "--json", "--n-best", 3, stdin="привет мир\n").out)
+    copied = {"translation": "привет мир", "log_prob": 0.0, "score": 0.0, "finished": True}
+    assert record == {
+        "source": "привет мир",
+        **copied,
+        "n_best": [copied],
+        "attention": None,
+        "sentences": [{"source": "привет мир", **copied, "attention": None}],
+    }
+    samples = good("translate", place / "pieces", "--sample", 2, stdin="привет мир\n").lines
+    assert [line.split(" ||| ")[1] for line in samples] == ["привет мир"] * 2
+
+
 def test_translators_of_characters_read_lines_as_they_are_if_asked_to(good: Any, letters: Path) -> None:
     assert not good("translate", letters, stdin="DER HUND\n").err, "read in lower case"
     [message] = good("translate", letters, "--verbatim", stdin="DER HUND\n").err.splitlines()

@@ -16,7 +16,7 @@ from dragoman.data.copied_items import PLACEHOLDER, find_items, lower_except_ite
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.document_formats import DocumentFile
 from dragoman.data.html_documents import parse_html
-from dragoman.data.long_numbers import restore_numbers
+from dragoman.data.long_numbers import Number, find_long_numbers, find_numbers, restore_numbers
 from dragoman.data.placeholders import add_placeholders
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.copying import CopiedItem, insert_items, knows_placeholders, prepare_lines
@@ -264,8 +264,54 @@ def test_only_wrong_long_numbers_are_exchanged() -> None:
         ("1000 Hunde", "a thousand dogs", "a thousand dogs"),
         ("am 12. März 2020", "2020-03-12", "2020-03-12"),
         ("von 1914 bis 1918", "from 1939 to 1945", "from 1914 to 1918"),
+        ("um 14.30 Uhr", "at 2.30 p.m.", "at 2.30 p.m."),
     ):
         assert restore_numbers(source, translation) == expected
+
+
+GROUPED = ["1 250,50", "1\u00a0250,50", "1\u2009250,50", "1\u202f250.50", "1.250,50", "1,250.50", "1'250.50", "1’250,5"]
+
+
+@pytest.mark.parametrize("number", GROUPED)
+def test_a_number_with_groups_and_decimals_is_one_number(number: str) -> None:
+    source = f"Il y a {number} euros."
+    assert [found.text for found in find_numbers(source)] == [number]
+    assert restore_numbers(source, f"There are {'1000' * 10}.") == f"There are {number}.", "never by a part of it"
+    assert restore_numbers(source, "There are 250.") == f"There are {number}."
+    for other in (*GROUPED, "1250.50", "1250,5"):
+        assert restore_numbers(source, f"There are {other}.") == f"There are {other}.", "equal, so not exchanged"
+
+
+def test_numbers_are_found_as_people_write_them() -> None:
+    for text, numbers in (
+        ("10 000 000 de chiens, 3,14 et 0.5", ["10 000 000", "3,14", "0.5"]),
+        ("1,25,000 and 12,34,567.50", ["1,25,000", "12,34,567.50"]),
+        ("12.05.2014, 192.168.1.10, 1,2,3", ["12", "05", "2014", "192", "168", "1", "10", "1", "2", "3"]),
+        ("In 2014 250 people, 1914-1918, F1 250", ["2014", "250", "1914", "1918", "1", "250"]),
+        ("約1,250人 ١٬٢٥٠٫٥", ["1,250", "١٬٢٥٠٫٥"]),
+    ):
+        assert [number.text for number in find_numbers(text)] == numbers
+        assert all(text[number.start : number.end] == number.text for number in find_numbers(text))
+    assert Number("١٬٢٥٠٫٥", 0).value == "1250.5"
+    assert [number.text for number in find_long_numbers("14.30, 12,50, 2.125, 250,5")] == ["2.125", "250,5"]
+
+
+def test_numbers_that_only_a_space_separates_may_be_several() -> None:
+    english, german = "On May 12 250 people came", "Am 12. Mai kamen 250 Menschen"
+    assert restore_numbers(english, german) == german and restore_numbers(german, english) == english
+
+
+def test_a_long_number_is_one_item_for_a_translator_of_placeholders() -> None:
+    lines = [f"Es sind {PLACEHOLDER} Hunde .", *GERMAN] * 5
+    tokenizer = Tokenizer.train("subword:60", lines)
+    for number in GROUPED:
+        [line] = prepare_lines([f"Der Hund sieht {number} Hunde"], tokenizer)
+        assert [item.text for item in line.items] == [number]
+    source, target = add_placeholders(["x 1,250.50 a"] * 30, ["y 1,250.50 b"] * 30, seed=1)
+    assert set(source) == {"x 1,250.50 a", f"x {PLACEHOLDER} a"} and set(target) == {
+        "y 1,250.50 b",
+        f"y {PLACEHOLDER} b",
+    }
 
 
 # -- capitals ----------------------------------------------------------------------------------------------------------

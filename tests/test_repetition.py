@@ -23,7 +23,13 @@ from dragoman.data.tokenizer import Tokenizer
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.translation import Translation
 from dragoman.search.beam import beam_search
-from dragoman.search.repetition import MAX_UNKNOWN, RepetitionBlockingScorer, count_letters
+from dragoman.search.repetition import (
+    MAX_DIGITS,
+    MAX_UNKNOWN,
+    RepetitionBlockingScorer,
+    block_repetition,
+    count_letters,
+)
 from dragoman.search.sampling import sample
 from dragoman.search.scorers import GraphScorer, PrefixConstrainedScorer
 from toy_translator import ToyTranslator, source_of
@@ -132,6 +138,31 @@ def test_short_letters_and_digits_are_not_loops() -> None:
         scorer = RepetitionBlockingScorer(endless, count_letters(endless.vocab.tokens, are_words=False))
         [[hypothesis]] = beam_search(scorer, Batch.empty(1), beam_size=1)
         assert len(hypothesis.ids) == count
+
+
+@pytest.mark.parametrize(("source", "most"), [("x", MAX_DIGITS), ("1" * 20, 20), ("x " * 15, 15)])
+def test_numbers_do_not_run_away(source: str, most: int) -> None:
+    """The digits of pi repeat nothing, but a word of 50 digits is no number of the source."""
+    digits = "31415926535897932384626433832795028841971693993751"
+    batch = Batch.empty(1, source_of([source]))
+    graph = {" ".join(digits[:n]): {digits[n]: 0.9, "</s>": 0.1} for n in range(50)}
+    endless = GraphScorer(" ".join("0123456789"), graph)
+    for scorer, length in ((endless, 50), (block_repetition(endless, endless.vocab.tokens, are_words=False), most)):
+        [[hypothesis]] = beam_search(scorer, batch, beam_size=1, max_words=60)
+        assert len(hypothesis.ids) == length
+    free = block_repetition(endless, endless.vocab.tokens, are_words=False, limits_digits=False)
+    [[hypothesis]] = beam_search(free, batch, beam_size=1, max_words=60)
+    assert len(hypothesis.ids) == 50, "in a text about numbers"
+
+
+def test_several_numbers_are_not_one() -> None:
+    numbers = ["▁123456", "789", ".", "5", "▁1234567", "8901234"]
+    graph = {" ".join(numbers[:n]): {numbers[n]: 0.9, "</s>": 0.1} for n in range(len(numbers))}
+    endless = GraphScorer(" ".join(numbers), graph)
+    [[hypothesis]] = beam_search(
+        block_repetition(endless, endless.vocab.tokens, are_words=False), Batch.empty(1), beam_size=1
+    )
+    assert endless.text(hypothesis.ids) == " ".join(numbers[:-1]), "the second one would have 14 digits"
 
 
 def test_the_only_possible_token_is_never_blocked() -> None:

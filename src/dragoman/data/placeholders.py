@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from random import Random
 
 from dragoman.data.copied_items import PLACEHOLDER, find_items
+from dragoman.data.long_numbers import find_long_numbers
 
 WORD = re.compile(r"[^\W_]{3,}")
 MIN_COPIED_SHARE = 0.5  # of the pairs with a word on one side, those with it on both, if the word is a copy
@@ -30,7 +31,7 @@ def add_placeholders(source: Sequence[str], target: Sequence[str], seed: int) ->
     pairs = []
     for first, second in zip(source, target, strict=True):
         items = _in_both(*([text[start:end] for start, end in find_items(text)] for text in (first, second)))
-        shared = _in_both(WORD.findall(first), WORD.findall(second))
+        shared = _in_both(_words(first), _words(second))
         words = [word for word in shared if word in copies and word not in (first.strip(), second.strip())]
         if words and random.random() < PLACEHOLDER_SHARE:
             items.append(random.choice(words))
@@ -42,10 +43,16 @@ def _copied_words(source: Sequence[str], target: Sequence[str]) -> set[str]:
     """Return the words that are usually the same in the translation: names, not words such as `was`."""
     counts, both = Counter[str](), Counter[str]()
     for first, second in zip(source, target, strict=True):
-        sides = set(WORD.findall(first)), set(WORD.findall(second))
+        sides = set(_words(first)), set(_words(second))
         counts.update(sides[0] | sides[1])
         both.update(sides[0] & sides[1])
     return {word for word, count in both.items() if count >= MIN_COPIED_SHARE * counts[word]}
+
+
+def _words(line: str) -> list[str]:
+    """Return the words and long numbers of a line: those that can be copied. `1,250.50` is one number."""
+    numbers = [number.text for number in find_long_numbers(line)] if any(map(str.isdecimal, line)) else []
+    return [*(word for word in WORD.findall(line) if not word.isdecimal()), *numbers]
 
 
 def _in_both(first: list[str], second: list[str]) -> list[str]:

@@ -79,7 +79,8 @@ class _AttentionWriter(TranslationWriter):
 class JsonLinesWriter(_AttentionWriter):
     """One JSON object per line: source, best translation, n-best list, attention and sentences.
 
-    Each sentence has its translation and attention. That of the line is null unless it is one sentence.
+    Each sentence has its translation and attention. That of the line is null unless it is one sentence, and that of a
+    sentence that is copied is null: it was not searched for, and its scores are 0.
     """
 
     def format(self, line: TranslatedLine) -> str:

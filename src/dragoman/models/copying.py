@@ -23,7 +23,7 @@ from dragoman.data.copied_items import (
     split_at,
     substitute_unknown,
 )
-from dragoman.data.long_numbers import long_numbers
+from dragoman.data.long_numbers import find_long_numbers
 from dragoman.data.scanner import UNSPACED
 from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.tokenizer import Tokenizer
@@ -96,7 +96,7 @@ def _take_out_items(text: str, tokenizer: Tokenizer) -> tuple[str, list[str]]:
     text = text.replace(PLACEHOLDER, " ")
     spans = find_items(text)
     if knows_placeholders(tokenizer):
-        numbers = (number.span() for number in long_numbers(text))
+        numbers = ((number.start, number.end) for number in find_long_numbers(text))
         spans += [(low, high) for low, high in numbers if not any(low < end and start < high for start, end in spans)]
     spans = sorted((start, end) for start, end in spans if not _is_known(text[start:end], tokenizer))
     outside, items = split_at(text, spans)

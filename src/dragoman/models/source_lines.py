@@ -39,6 +39,11 @@ class SegmentedLine:
         return len(self.chunks) > 1
 
     @property
+    def searched_chunks(self) -> tuple[Tokens, ...]:
+        """The chunks to search translations for: none if the line is copied."""
+        return () if self.is_copied else self.chunks
+
+    @property
     def tokens(self) -> Tokens:
         return tuple(token for chunk in self.chunks for token in chunk)
 

@@ -177,7 +177,8 @@ class BaseTranslator(BaseScorer):
         segmented = self.segment(lines, max_tokens, verbatim=verbatim)
         if unknown_replacer is not None:
             self.check_unknown_replacement()
-        source = self._encode_lines([SegmentedLine(line.text, (chunk,)) for line in segmented for chunk in line.chunks])
+        chunks = [SegmentedLine(line.text, (chunk,)) for line in segmented for chunk in line.searched_chunks]
+        source = self._encode_lines(chunks)
         scorer: Scorer = self
         if prefix:
             scorer, max_words = self._constrain_to_prefix(prefix, segmented, max_words)
@@ -199,7 +200,7 @@ class BaseTranslator(BaseScorer):
             [self._replace_unknown(self._to_translation(hypothesis, tokens), unknown_replacer) for hypothesis in best]
             for best, tokens in zip(hypotheses, source.tokens, strict=True)
         )
-        return [self._complete(line, list(islice(of_chunks, len(line.chunks)))) for line in segmented]
+        return [self._complete(line, list(islice(of_chunks, len(line.searched_chunks)))) for line in segmented]
 
     def sample(
         self,
@@ -409,13 +410,13 @@ class BaseTranslator(BaseScorer):
 
     def _complete(self, line: SegmentedLine, of_chunks: Sequence[Sequence[Translation]]) -> list[Translation]:
         """Return the translations of a line from those of its chunks, with what is copied from the line."""
+        if line.is_copied:
+            return [replace(EMPTY_TRANSLATION, text=line.text.strip())] * max(map(len, of_chunks), default=1)
         copied = [
             [self._copy_items(translation, items) for translation in best]
             for best, items in zip(of_chunks, line.items_of_chunks or [[]], strict=False)
         ] or [[EMPTY_TRANSLATION]]
         translations = copied[0] if len(copied) == 1 else [join_translations([best[0] for best in copied])]
-        if line.is_copied:
-            return [replace(translation, text=line.text.strip()) for translation in translations]
         if line.is_verbatim or self.source.letter_share < MIN_LETTER_SHARE:
             return translations
         return [replace(item, text=restore_numbers(line.text, item.text)) for item in translations]
@@ -469,10 +470,12 @@ class BaseTranslator(BaseScorer):
         return scorer, (lambda sizes: default_max_words(sizes) + len(ids)) if max_words is None else max_words
 
     def _block_repetition(self, scorer: Scorer) -> Scorer:
-        from dragoman.search.repetition import RepetitionBlockingScorer, count_letters
+        from dragoman.search.repetition import block_repetition
 
-        letters = count_letters(self.target.vocab.tokens, are_words=self.target.segmenter.kind == "word")
-        return RepetitionBlockingScorer(scorer, letters, self.target.repetitions)
+        are_words, is_text = self.target.segmenter.kind == "word", self.target.letter_share >= MIN_LETTER_SHARE
+        return block_repetition(
+            scorer, self.target.vocab.tokens, self.target.repetitions, are_words=are_words, limits_digits=is_text
+        )
 
     def _to_translation(
         self, hypothesis: Hypothesis, source_tokens: Sequence[str], tokens: Sequence[str] | None = None
