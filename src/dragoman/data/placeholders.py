@@ -8,35 +8,47 @@ every item of a line.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-from dragoman.data.copied_items import PLACEHOLDER, find_items
-from dragoman.data.long_numbers import find_long_numbers
+from dragoman.data.copied_items import PLACEHOLDER, Span, find_items, split_at
+from dragoman.data.long_numbers import DIGITS, find_long_numbers
+from dragoman.data.scanner import UNSPACED
 
-WORD = re.compile(r"[^\W_]{3,}")
+WORD = re.compile(rf"[^\W_{UNSPACED.pattern[1:-1]}]{{3,}}")
 MIN_COPIED_SHARE = 0.5  # of the pairs with a word on one side, those with it on both, if the word is a copy
 PLACEHOLDER_SHARE = 1 / 3  # of the pairs with copied words that get a placeholder
 
 
 def add_placeholders(source: Sequence[str], target: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
-    """Return the lines of parallel texts with placeholders.
+    """Return the lines of parallel texts with placeholders, as many on both sides of a pair.
 
     >>> source, target = add_placeholders(["Zeile %d von a@b.org"], ["line %d of a@b.org"], seed=1)
     >>> source[0].replace(PLACEHOLDER, "_"), target[0].replace(PLACEHOLDER, "_")
     ('Zeile _ von _', 'line _ of _')
     """
-    random, copies = Random(seed), _copied_words(source, target)
+    outside = [_mask_items(line) for line in source], [_mask_items(line) for line in target]
+    random, copies = Random(seed), _copied_words(*outside)
     pairs = []
-    for first, second in zip(source, target, strict=True):
-        items = _in_both(*([text[start:end] for start, end in find_items(text)] for text in (first, second)))
-        shared = _in_both(_words(first), _words(second))
-        words = [word for word in shared if word in copies and word not in (first.strip(), second.strip())]
-        if words and random.random() < PLACEHOLDER_SHARE:
-            items.append(random.choice(words))
-        pairs.append((_replace(first, items), _replace(second, items)))
+    for first, second, *masked in zip(source, target, *outside, strict=True):
+        if first.count(PLACEHOLDER) != second.count(PLACEHOLDER):  # not placeholders, but characters of the text
+            first, second = first.replace(PLACEHOLDER, " "), second.replace(PLACEHOLDER, " ")
+        spans = _shared((first, second), [find_items(first), find_items(second)]) if first != masked[0] else []
+        if not copies.isdisjoint(_words(masked[0])):
+            shared = _shared(masked, [_find_words(line) for line in masked])
+            words = [pair for pair in shared if first[slice(*pair[0])] in copies and all(map(_is_part, masked, pair))]
+            spans += [random.choice(words)] if words and random.random() < PLACEHOLDER_SHARE else []
+        pairs.append((_replace(first, [span for span, _ in spans]), _replace(second, [span for _, span in spans])))
     return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def _mask_items(line: str) -> str:
+    """Return a line with spaces instead of its items."""
+    for start, end in find_items(line):
+        line = line[:start] + " " * (end - start) + line[end:]
+    return line
 
 
 def _copied_words(source: Sequence[str], target: Sequence[str]) -> set[str]:
@@ -50,18 +62,35 @@ def _copied_words(source: Sequence[str], target: Sequence[str]) -> set[str]:
 
 
 def _words(line: str) -> list[str]:
+    if DIGITS.search(line):
+        return [line[start:end] for start, end in _find_words(line)]
+    return WORD.findall(line)  # as `_find_words`, but faster
+
+
+def _find_words(line: str) -> list[Span]:
     """Return the words and long numbers of a line: those that can be copied. `1,250.50` is one number."""
-    numbers = [number.text for number in find_long_numbers(line)] if any(map(str.isdecimal, line)) else []
-    return [*(word for word in WORD.findall(line) if not word.isdecimal()), *numbers]
+    words = [match.span() for match in WORD.finditer(line) if not match[0].isdecimal()]
+    return words + [(number.start, number.end) for number in find_long_numbers(line)]
 
 
-def _in_both(first: list[str], second: list[str]) -> list[str]:
-    """Return what occurs exactly once on each side."""
+def _shared(lines: Sequence[str], spans: Sequence[list[Span]]) -> list[tuple[Span, Span]]:
+    """Return the spans, in both lines, of what occurs exactly once in each."""
+    first, second = ([line[start:end] for start, end in side] for line, side in zip(lines, spans, strict=True))
     counts = Counter(first), Counter(second)
-    return [text for text in first if counts[0][text] == 1 == counts[1][text]]
+    return [
+        (span, spans[1][second.index(text)])
+        for text, span in zip(first, spans[0], strict=True)
+        if counts[0][text] == 1 == counts[1][text]
+    ]
 
 
-def _replace(line: str, items: Sequence[str]) -> str:
-    for item in items:
-        line = re.sub(rf"(?<!\w){re.escape(item)}(?!\w)", PLACEHOLDER, line)
-    return line
+def _is_part(line: str, word: Span) -> bool:
+    """Whether a line has more than a word, and the word is not a part of another one, with marks such as vowel signs."""
+    start, end = word
+    neighbours = line[max(0, start - 1) : start] + line[end : end + 1]
+    is_whole = not any(unicodedata.category(character).startswith("M") for character in neighbours)
+    return is_whole and line.strip() != line[start:end]
+
+
+def _replace(line: str, spans: Sequence[Span]) -> str:
+    return PLACEHOLDER.join(split_at(line, sorted(spans))[0]) if spans else line
