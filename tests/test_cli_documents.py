@@ -36,9 +36,9 @@ def test_documents_in_another_script_have_a_warning(good: Any, place: Path) -> N
     known, foreign = "<p>der hund schläft .</p>", "<p>привет мир</p>"
     assert "warning" not in good("translate", place / "pieces", "--format", "html", stdin=known).err
     done = good("translate", place / "pieces", "--format", "html", stdin=foreign)
-    assert done.out.strip() == foreign and "pieces do not occur in the training text, so it is copied" in done.err
+    assert done.out.strip() == foreign and "letters do not occur in the training text, so it is copied" in done.err
     mixed = good("translate", place / "pieces", "--format", "html", stdin=3 * known + foreign)
-    assert ": 1 of 4 sentences consist mostly of pieces" in mixed.err and foreign in mixed.out
+    assert ": 1 of 4 sentences consist mostly of letters" in mixed.err and foreign in mixed.out
 
 
 def test_several_documents_are_written_to_a_directory(good: Any, run: Any, place: Path, tmp_path: Path) -> None:

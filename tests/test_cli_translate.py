@@ -325,10 +325,14 @@ def test_large_trees_raise(run: Any, good: Any, place: Path) -> None:
         (
             "one",
             [GERMAN[0], "", "bello belt."],
-            ("line 3: 2 of 3 words", "is this the language that it translates from?"),
+            ("line 3: 2 of 3 words", "is this the language that the model translates from?"),
         ),
-        ("one", ["a dog barks ."], ("line 1: 3 of 4 words", "is this the language that it translates from?")),
-        ("tree", ["(S (NP a dog) barks)"], ("line 1: 3 of 3 words", "is this the language that it translates from?")),
+        ("one", ["a dog barks ."], ("line 1: 3 of 4 words", "is this the language that the model translates from?")),
+        (
+            "tree",
+            ["(S (NP a dog) barks)"],
+            ("line 1: 3 of 3 words", "is this the language that the model translates from?"),
+        ),
     ],
 )
 def test_lines_of_unknown_words_are_reported(
@@ -343,7 +347,7 @@ def test_lines_in_another_script_are_copied_and_reported(good: Any, place: Path)
     done = good("translate", place / "pieces", stdin=f"{GERMAN[0]}\nпривет мир\n1984 !\n")
     assert done.lines[1:] == ["привет мир", "1984 !"]
     [message] = done.err.splitlines()
-    assert message.startswith("line 2: 2 of 2 pieces do not occur in the training text, so it is copied; is this")
+    assert message.startswith("line 2: most of its letters do not occur in the training text, so it is copied; is this")
     assert good("translate", place / "pieces", "--verbatim", stdin="привет мир\n").lines != ["привет мир"]
 
 
@@ -364,14 +368,14 @@ def test_a_copied_line_has_no_scores_of_another_translation(good: Any, place: Pa
 def test_translators_of_characters_read_lines_as_they_are_if_asked_to(good: Any, letters: Path) -> None:
     assert not good("translate", letters, stdin="DER HUND\n").err, "read in lower case"
     [message] = good("translate", letters, "--verbatim", stdin="DER HUND\n").err.splitlines()
-    assert message.startswith("line 1: 7 of 8 characters") and "it was trained on lower-cased text" in message
+    assert message.startswith("line 1: 7 of 8 characters") and "the model was trained on lower-cased text" in message
 
 
 def test_lines_of_unknown_words_are_counted(good: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "MAX_BATCH_LINES", 2)
     first, last = good("translate", place / "one", stdin="a dog\n\nthe cat\nder hund\na bird\n").err.splitlines()
     assert first.startswith("line 1: 2 of 2 words")
-    assert last == "3 lines consist mostly of words that do not occur in the training text"
+    assert last == "3 of 5 lines consist mostly of words that do not occur in the training text: lines 1, 3, 5"
     assert good("translate", place / "one", stdin="der dog\n").err == "", "as many are known"
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import dragoman
 from command import is_one_line
 from dragoman.core.errors import DataError
+from dragoman.data import formats
 from dragoman.data.languages import (
     LANGUAGE_NAMES,
     TWO_LETTER_CODES,
@@ -22,12 +23,12 @@ from dragoman.data.languages import (
     language_from_path,
     languages_from_paths,
 )
-from dragoman.data.letter_profiles import LetterProfile, letters_of, looks_foreign
+from dragoman.data.letter_profiles import LetterProfile, LineLetters, foreign_lines, letters_of, line_letters
 from dragoman.data.sentences import split_sentences
 from dragoman.evaluation.translation_metrics import Bleu, bleu_tokenizer
 from dragoman.lab.corpus_files import detokenized
 from dragoman.lab.lab import german_english_lab
-from dragoman.models.line_translation import input_warning
+from dragoman.models.input_checks import input_warning
 from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, join_sentences
 from dragoman.serve.registry import LanguagePair, ModelRegistry
 
@@ -174,16 +175,39 @@ def test_bleu_tokenises_by_language() -> None:
 def test_profiles_tell_languages_apart(texts: tuple[list[str], list[str]]) -> None:
     german, english = (LetterProfile.train(lines[:300]) for lines in texts)
     assert german is not None and english is not None
-    judged = [[looks_foreign(line, german, english) for line in lines[300:]] for lines in texts]
-    own, other = ([answer for answer in answers if answer is not None] for answers in judged)
-    assert sum(own) <= 0.02 * len(own) and sum(other) >= 0.98 * len(other)
-    assert looks_foreign("彼は家に帰って本を読みましたがとても眠かったです", german, english)
+    for lines, own, other in ((texts[0], german, english), (texts[1], english, german)):
+        right, wrong = (
+            [letters for line in side[300:] if (letters := line_letters(line, own, other)) is not None]
+            for side in (lines, texts[1] if lines is texts[0] else texts[0])
+        )
+        assert sum(foreign_lines(right, own.limit)) <= 0.02 * len(right)
+        assert sum(foreign_lines(wrong, own.limit)) >= 0.98 * len(wrong)
+        single = [foreign_lines([*right[:30], line], own.limit) for line in wrong]
+        assert sum(answer[-1] for answer in single) >= 0.9 * len(single), "also a single line in a right text"
+    japanese = line_letters("彼は家に帰って本を読みましたがとても眠かったです", german, english)
+    assert japanese is not None and foreign_lines([japanese], german.limit) == [True]
+
+
+def test_a_text_about_something_else_is_not_foreign() -> None:
+    """If the lines are a bit unlike the training text, only one that is also unlike the others is foreign."""
+    strange = [LineLetters(40, -2.4 - 0.02 * number, -3.5 if number % 7 else -2.9) for number in range(20)]
+    assert not any(foreign_lines(strange, limit=-2.5)), "mostly more like the source than the target"
+    neither = LineLetters(40, -3.7, -3.5)
+    assert foreign_lines([*strange, neither], limit=-2.5) == [False] * 20 + [True]
+    assert foreign_lines([neither] * 20, limit=-2.5) == [True] * 20
+    target = LineLetters(40, -2.4, -1.4)
+    assert foreign_lines([*strange, target], limit=-2.5)[-1] and foreign_lines([target], limit=-2.5) == [True]
+    short = LineLetters(17, -2.4, -1.9)
+    assert not foreign_lines([*strange, short], limit=-2.5)[-1], "too short to be sure"
+    other_script = LineLetters(40, -3.7, -9.0)
+    assert foreign_lines([*strange, other_script], limit=-2.5)[-1], "the target language says nothing about it"
+    assert foreign_lines([LineLetters(20, -9.0, None)], limit=-2.5) == [True], "without a profile of the target"
 
 
 @pytest.mark.parametrize("line", ["", "Ok", "Nawaz Sharif", "1234 5678 9012 3456 7890", "...", "NATO 2021"])
 def test_short_lines_are_not_judged(texts: tuple[list[str], list[str]], line: str) -> None:
     profile = LetterProfile.train(texts[0])
-    assert profile is not None and looks_foreign(line, profile, None) is None
+    assert profile is not None and line_letters(line, profile, None) is None
 
 
 def test_small_texts_have_no_profile() -> None:
@@ -212,14 +236,38 @@ def test_probability_of_a_letter_by_hand() -> None:
 def test_translate_warns_of_another_language(good: Any, model: Path, texts: tuple[list[str], list[str]]) -> None:
     german, english = ("".join(f"{line}\n" for line in lines[:20]) for lines in texts)
     assert "does not look like" not in good("translate", model, "--beam-size", 1, stdin=german).err
-    message, *_, last = good("translate", model, "--beam-size", 1, stdin=english).err.splitlines()
-    assert message.endswith("this does not look like German, which the model translates from")
-    assert "lines with enough letters are not in the language of the training text" in last
+    [message] = good("translate", model, "--beam-size", 1, stdin=english).err.splitlines()
+    numbers = "lines 1, 2, 3, 4, 5, ..."
+    expected = f"20 of 20 lines do not look like German, which the model translates from: {numbers}"
+    assert message == expected.replace("20 of 20", message[: message.index(" lines")])
     pipeline = TextPipeline(dragoman.load(model))
     warnings = [input_warning(pipeline.model, pipeline.split(text)) for text in (german, english)]
     assert warnings == [None, "this does not look like German, which the model translates from"]
-    mixed = german + english.splitlines()[0] + "\n"
-    assert "does not look like" not in good("translate", model, "--beam-size", 1, stdin=mixed).err
+
+
+def test_single_lines_in_another_language_are_reported(
+    good: Any, model: Path, texts: tuple[list[str], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    german, english = (lines[:20] for lines in texts)
+    mixed = [*german, english[0], *german, english[1]]
+    role = "German, which the model translates from"
+    for lines, messages in (
+        (mixed[:21], [f"line 21 does not look like {role}"]),
+        (mixed, [f"2 of 42 lines do not look like {role}: lines 21, 42"]),
+    ):
+        done = good("translate", model, "--beam-size", 1, stdin="".join(f"{line}\n" for line in lines))
+        assert done.err.splitlines() == messages
+    monkeypatch.setattr(formats, "MAX_BATCH_LINES", 30)
+    done = good("translate", model, "--beam-size", 1, stdin="".join(f"{line}\n" for line in mixed))
+    first, last = done.err.splitlines()
+    assert (
+        first == f"line 21 does not look like {role}" and last == f"2 of 42 lines do not look like {role}: lines 21, 42"
+    )
+    pipeline = TextPipeline(dragoman.load(model))
+    assert (
+        input_warning(pipeline.model, pipeline.split(" ".join(mixed[:21])))
+        == f"1 of 21 sentences does not look like {role}"
+    )
 
 
 # -- sentences ---------------------------------------------------------------------------------------------------------

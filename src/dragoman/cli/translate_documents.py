@@ -98,7 +98,7 @@ def translate_documents(
     from dragoman.data.inline_markup import plain_text
     from dragoman.data.tokenizer import TREE
     from dragoman.models.document_translation import translate_document
-    from dragoman.models.line_translation import input_warning
+    from dragoman.models.input_checks import input_warning
     from dragoman.models.text_pipeline import TextPipeline, default_replacer
 
     if model.source.format == TREE:

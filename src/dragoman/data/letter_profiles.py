@@ -8,10 +8,12 @@ others is that of the longest n-gram that the model has, with a penalty for each
 from __future__ import annotations
 
 import math
+import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dragoman.core.errors import DataError
 
@@ -22,6 +24,13 @@ MIN_TRAINING_LETTERS = 5_000  # a shorter text says too little about its languag
 MIN_LETTERS = 16  # shorter lines are not judged: names, single words
 BACKOFF = math.log(0.4)
 MARGIN = 0.3  # nats per letter by which another language must be better, or a line worse than the training text
+MIN_EVIDENCE = 12.0  # nats by which the target language must be better
+MAX_SOURCE_LEAD = 0.5  # nats per letter by which the source language may be better than the target's, if both are bad
+OTHER_SCRIPT_LEAD = 4.0  # nats per letter by which a line is less like a language of another script
+OTHER_SCRIPT_MARGIN = 2.0  # nats per letter by which a line in another script is worse than the training text
+UNUSUAL_MARGIN = 1.0  # nats per letter by which a line is worse than most lines of a text
+MIN_LINES = 10  # of a text, to say what is usual in it
+MAX_FOREIGN_SHARE = 0.2  # of the lines of a text in the source language; quotations and lists of names are below it
 
 
 class _Letters(dict[int, int]):
@@ -103,14 +112,54 @@ class LetterProfile:
         return profile
 
 
-def looks_foreign(line: str, source: LetterProfile, target: LetterProfile | None) -> bool | None:
-    """Return whether a line is in another language than the source: the target's, or one like neither.
+class LineLetters(NamedTuple):
+    """What letter profiles say about a line."""
 
-    None if the line has too few letters to say so.
-    """
+    size: int  # number of letters and spaces
+    source: float  # log P per letter by the profile of the source language
+    target: float | None  # by that of the target language
+
+    @property
+    def target_lead(self) -> float:
+        """Nats per letter by which the line is more like the target language than like the source language.
+
+        0 if the target language has another script than the line, and says nothing about it.
+        """
+        lead = 0.0 if self.target is None else self.target - self.source
+        return lead if lead > -OTHER_SCRIPT_LEAD else 0.0
+
+    def may_be_foreign(self, limit: float) -> bool:
+        """Whether the line is more like the target language, or like neither."""
+        is_unlike = self.source < limit and self.target_lead > -MAX_SOURCE_LEAD
+        return self.target_lead > MARGIN or is_unlike or self.source < limit - OTHER_SCRIPT_MARGIN
+
+    def is_foreign(self, limit: float) -> bool:
+        """Whether the line is surely in another language; `limit` is for lines that are like neither language."""
+        return self.may_be_foreign(limit) and (self.source < limit or self.target_lead * self.size > MIN_EVIDENCE)
+
+
+def line_letters(line: str, source: LetterProfile, target: LetterProfile | None) -> LineLetters | None:
+    """Compare a line with the profiles of two languages; None if it has too few letters."""
     letters = letters_of(line)
     if len(letters) < MIN_LETTERS:
         return None
-    log_prob = source.mean_log_prob(letters)
-    is_target = target is not None and target.mean_log_prob(letters) > log_prob + MARGIN
-    return is_target or log_prob < source.limit
+    return LineLetters(
+        len(letters), source.mean_log_prob(letters), None if target is None else target.mean_log_prob(letters)
+    )
+
+
+def foreign_lines(lines: Sequence[LineLetters], limit: float) -> list[bool]:
+    """Return which lines of a text are in another language than the source: the target's, or one like neither.
+
+    A text about another subject than the training text is less like it as a whole. So a line that is like neither language
+    must also be unlike the other lines, unless many lines may be foreign.
+
+    # limit: that of the profile of the source language
+    """
+    if len(lines) < MIN_LINES:
+        return [line.is_foreign(limit - MARGIN) for line in lines]
+    may_be_foreign = [line.may_be_foreign(limit) for line in lines]
+    if sum(may_be_foreign) > MAX_FOREIGN_SHARE * len(lines):
+        return may_be_foreign
+    usual = statistics.median(line.source for line in lines)
+    return [line.is_foreign(min(limit, usual - UNUSUAL_MARGIN)) for line in lines]

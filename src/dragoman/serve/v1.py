@@ -17,8 +17,8 @@ from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import shorten
 from dragoman.evaluation.surprisal import surprisals
 from dragoman.io.storage import METRICS_FILE, REPORT_FILE
+from dragoman.models.input_checks import input_warning
 from dragoman.models.language_model import LanguageModel
-from dragoman.models.line_translation import input_warning
 from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, join_sentences
 from dragoman.models.translation import BaseTranslator, Translation
 from dragoman.search.hypothesis import Lattice
