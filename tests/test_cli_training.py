@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import os
 import random
 import signal
@@ -12,10 +14,15 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from command import COMMAND, DEV, TRAIN, good, run  # noqa: F401
 from dragoman.cli.main import main
+from dragoman.cli.progress import TrainingProgress, training_bar
 from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays_with_metadata
+from dragoman.training.fit import TrainingStarted
+from dragoman.training.loop import StepReport
+from dragoman.training.progress import Progress
 
 SETTINGS = ("--order", "3", "--embedding", "6", "--hidden", "8", "--dropout", "0.2", "--threads", "1")
 LONG = (*SETTINGS, "--batch-size", "10", "--save-every", "1", "--report-every", "10", "--max-updates", "120")
@@ -258,3 +265,36 @@ def test_a_line_is_printed_when_none_was_for_a_while(good, tmp_path, monkeypatch
     command = ("train", "feed-forward", "--text", tmp_path / "text", "--max-updates", 3, "--batch-size", 5)
     lines = good(*command, "--report-every", 100, "-o", tmp_path / "model").err.splitlines()
     assert sum(": training loss " in line and "words/s" in line for line in lines) == 3
+
+
+def progress_bar_lines(steps: list[tuple[float, float, int]], time_limit: float, loss: float) -> list[str]:
+    """Return what a terminal of 80 columns shows after each step, given as (seconds, fraction done, epoch)."""
+    console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
+    bar = training_bar(console)
+    progress = TrainingProgress(lambda line: None, "character", bar)
+    progress(TrainingStarted(Progress(), 10, 10, 10, "", False, time_limit=time_limit))
+    shown = []
+    for seconds, fraction, epoch in steps:
+        position = Progress(epoch=epoch, update=1, seconds=seconds)
+        progress(StepReport(position, loss, 10, 0.1, 1.0, fraction, False, False, None, None))
+        with console.capture() as capture:
+            console.print(bar.get_renderable())
+        shown.append(capture.get().rstrip("\n"))
+    return shown
+
+
+def test_remaining_time_after_resumption_is_at_most_the_rest_of_the_limit():
+    first, *_, last = progress_bar_lines([(31.5, 0.5, 0), (40.0, 0.52, 0), (50.0, 0.75, 0)], 60.0, 3.631)
+    assert first.endswith("epoch 1, perplexity 37.75, 28 s left")
+    assert last.endswith(" 10 s left")
+    without_limit = progress_bar_lines([(31.5, 0.5, 0), (36.5, 0.6, 0)], math.inf, 3.631)
+    assert without_limit[0].endswith(" ? left")
+    assert without_limit[1].endswith(" 20 s left")  # 10 % in 5 s: the other 40 % take 20 s
+
+
+def test_bar_and_text_fit_into_80_columns():
+    (line,) = progress_bar_lines([(1.0, 0.999, 122)], 3599.0, 9.9)
+    assert line.endswith("epoch 123, perplexity 19,930.37, 59 min 58 s left")
+    assert len(line) <= 80
+    assert "…" not in line
+    assert sum(character in "━╸╺" for character in line) >= 10

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.messages import grouped_warnings, info, status, warn
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress as ProgressBar
     from rich.progress import TaskID
     from torch import nn
@@ -40,12 +41,18 @@ def training_progress(token_name: str = "word") -> Iterator[TrainingCallback]:
         yield TrainingProgress(info, token_name)
         return
     from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    with training_bar(console) as bar:
+        yield TrainingProgress(console.print, token_name, bar)
+
+
+def training_bar(console: Console) -> ProgressBar:
+    """Return a bar, a percentage and a text of up to 50 characters, which fit into 80 columns."""
     from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = [BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.description}")]
-    console = Console(stderr=True, highlight=False)
-    with Progress(*columns, console=console, transient=True) as bar:
-        yield TrainingProgress(console.print, token_name, bar)
+    columns = [BarColumn(bar_width=20), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.description}")]
+    return Progress(*columns, console=console, transient=True)
 
 
 class TrainingProgress:
@@ -56,20 +63,20 @@ class TrainingProgress:
         self.task = None if bar is None else bar.add_task("", total=1.0)
         self._reset()
 
-    def _reset(self, *, has_auxiliary_loss: bool = False) -> None:
-        self.has_auxiliary_loss = has_auxiliary_loss
+    def _reset(self, *, has_auxiliary_loss: bool = False, time_limit: float = math.inf) -> None:
+        self.has_auxiliary_loss, self.time_limit = has_auxiliary_loss, time_limit
         self.loss_sum, self.predictions = 0.0, 0  # since the last line
-        self.start_time = self.last_line = monotonic()
-        self.first_fraction: float | None = None  # of the run that was done at the start or resumption
+        self.last_line = monotonic()
+        self.first_step: tuple[float, float] | None = None  # seconds and fraction done at the start or resumption
 
     def __call__(self, event: TrainingStarted | StepReport) -> None:
         from dragoman.training.fit import TrainingStarted
 
         if isinstance(event, TrainingStarted):
-            self._reset(has_auxiliary_loss=event.has_auxiliary_loss)
+            self._reset(has_auxiliary_loss=event.has_auxiliary_loss, time_limit=event.time_limit)
             self.print_line(format_start(event, self.token_name))
             return
-        self.first_fraction = event.fraction_done if self.first_fraction is None else self.first_fraction
+        self.first_step = self.first_step or (event.progress.seconds, event.fraction_done)
         self.loss_sum += event.loss * event.predictions
         self.predictions += event.predictions
         if self.bar is not None and self.task is not None:
@@ -85,12 +92,16 @@ class TrainingProgress:
         return f"{self.predictions / max(monotonic() - self.last_line, 1e-9):,.0f} {self.token_name}s/s"
 
     def _describe(self, step: StepReport) -> str:
-        """Return the text beside the bar, with the time to the end at the current speed."""
-        done = step.fraction_done - (self.first_fraction or 0.0)
-        left = (monotonic() - self.start_time) * (1 - step.fraction_done) / done if done > 0 else math.inf
-        perplexity = "" if self.has_auxiliary_loss else f", perplexity {format_perplexity(step.loss)}"
-        loss = f"loss {step.loss:.3f}{perplexity}"
-        return f"epoch {step.progress.epoch + 1}, {self.speed}, {loss}, at most {_format_duration(left)} left"
+        """Return the text beside the bar. It is short, so that it fits into 80 columns; lines above it have the speed."""
+        loss = f"loss {step.loss:.3f}" if self.has_auxiliary_loss else f"perplexity {format_perplexity(step.loss)}"
+        return f"epoch {step.progress.epoch + 1}, {loss}, {_format_duration(self._seconds_left(step))} left"
+
+    def _seconds_left(self, step: StepReport) -> float:
+        """Return the time to the end at the speed since the first step of this run, at most the rest of the limit."""
+        first_seconds, first_fraction = self.first_step or (0.0, 0.0)
+        seconds, done = step.progress.seconds, step.fraction_done - first_fraction
+        at_this_speed = (seconds - first_seconds) * (1 - step.fraction_done) / done if done > 0 else math.inf
+        return max(0.0, min(at_this_speed, self.time_limit - seconds))
 
 
 def fit_with_progress(

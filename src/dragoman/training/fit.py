@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import threading
@@ -66,6 +67,7 @@ class TrainingStarted:
     frozen_parameters: int = 0  # number of parameters that are not trained
     dev_loss: float | None = None  # of a model that was trained before, when training starts
     replay_dev_loss: float | None = None  # of the old dev text, then
+    time_limit: float = math.inf  # in seconds, for all runs
 
 
 @dataclass(frozen=True)
@@ -304,6 +306,7 @@ def _run(
             frozen_parameters,
             state.progress.best_dev_loss if not state.progress.update else None,
             evaluate_loss(task.replay_dev, state, task) if not state.progress.update else None,
+            math.inf if task.config.minutes is None else 60 * task.config.minutes,
         )
     )
     with catch_stop_signals() as request:
