@@ -430,6 +430,11 @@ def test_tree_translators_need_trees(run: Any, good: Any, place: Path) -> None:
         (["translate", "NOWHERE"], "no such directory; pass a directory written by dragoman train"),
         (["translate", "FILE"], "test.de: is a file, not a translator; name a translator before it"),
         (["translate", "ONE", "nonexist.html"], "nonexist.html: no such file or directory; check its name"),
+        (["translate", "ONE", "Ein Hund."], "or translate a sentence by: echo 'Ein Hund.' | dragoman translate"),
+        (
+            ["translate", "ONE", "Ein", "Hund"],
+            "Ein: no such file or directory; check its name, or translate a sentence by: echo",
+        ),
         (["translate", "ONE", "--text", "FILE", "--alignments", "FILE"], "is the text to translate as well"),
         (["translate", "ONE", "--text", "FILE", "-o", "FILE"], "is the text to translate as well"),
         (["translate", "ONE", "-o", "OUT", "--alignments", "OUT"], "is the file of --output as well"),

@@ -232,7 +232,7 @@ def test_train_chooses_units_by_the_text(good: Any, place: Path, tmp_path: Path)
     assert "--units subword:" in trained.err and "--units word" in trained.err
     assert dragoman.load(tmp_path / "raw").vocab.segmenter.kind == "subword"
     cache = good("train", "cache", "--text", place / "raw.txt", "--vocab", tmp_path / "raw", "-o", tmp_path / "cache")
-    assert "known pieces" in cache.err
+    assert "known subwords" in cache.err
     good("mix", tmp_path / "raw", tmp_path / "cache", "--dev-text", place / "held-out.txt", "-o", tmp_path / "mix")
     assert sum(dragoman.load(tmp_path / "mix").score(HELD_OUT)) < 0
 

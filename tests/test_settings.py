@@ -253,7 +253,7 @@ def test_valid_values(write_settings):
         ("tied: yes", "tied yes: must be true or false"),
         ("tied: 'true'", 'tied "true": must be true or false; remove the quotes'),
         ("name: 5", "name 5: must be text; put it in quotes"),
-        ("hidden: 400", "hidden 400: must be a list, such as [400, 200]"),
+        ("hidden: 400", "hidden 400: must be a list in square brackets"),
         ("hidden: [400, x]", "hidden [400,x]: must be a whole number"),
         ("shape: rellu", "shape rellu: must be 'tanh' or 'relu'; did you mean 'relu'?"),
         ("shape: 7", "shape 7: must be 'tanh' or 'relu'"),

@@ -61,12 +61,14 @@ class DoctorFileOptions(OptionGroup):
 
     def _with_pair_files(self) -> DoctorFileOptions:
         """Return the options with each file of pairs as both source and target."""
+        from dragoman.data.pair_files import refuse_sides
+
         if self.text is not None or self.field is not None:
             raise DataError("--pairs is for sentence pairs and --text for one language; give one of them")
-        if self.pairs is not None and (self.src is not None or self.tgt is not None):
-            raise DataError("--pairs has both sides; remove --src and --tgt")
-        if self.dev_pairs is not None and (self.dev_src is not None or self.dev_tgt is not None):
-            raise DataError("--dev-pairs has both sides; remove --dev-src and --dev-tgt")
+        if self.pairs is not None:
+            refuse_sides("--pairs", {"--src": self.src, "--tgt": self.tgt})
+        if self.dev_pairs is not None:
+            refuse_sides("--dev-pairs", {"--dev-src": self.dev_src, "--dev-tgt": self.dev_tgt})
         train, dev = self.pairs, self.dev_pairs
         return replace(
             self,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
 from typing import Any
 
 import typer
 
-from dragoman.core.errors import DragomanError
+from dragoman.core.errors import DragomanError, closest_match
 
 FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 # The class of typer's errors about options and commands. It is in click or inside typer, depending on typer's version.
@@ -34,6 +35,7 @@ ADVICE = [
     ("attention", "Missing argument", 'give a translator and a sentence: dragoman attention DIR "ein hund bellt ."'),
     ("translate", "Missing argument", "name a translator, such as: dragoman translate DIR < FILE"),
 ]
+TEXT_OPTIONS = ("--text", "--src", "--tgt", "--pairs")
 
 
 class Terminated(BaseException):
@@ -79,11 +81,32 @@ def _describe(error: BaseException) -> tuple[str, int]:
 
 def _describe_usage_error(error: Any) -> str:
     path = error.ctx.command_path if error.ctx else "dragoman"
-    message = error.format_message()
+    message = _usage_message(error)
     for command, fragment, advice in ADVICE:
-        if path.endswith(f" {command}") and fragment in message and "Did you mean" not in message:
+        if path.endswith(f" {command}") and fragment in message and "did you mean" not in message.lower():
             return f"{message.rstrip('.')}; {advice}"
     return f"{message} (see {path} --help)"
+
+
+def _usage_message(error: Any) -> str:
+    """Return typer's message about an option, or one of this program's where typer has those of a library."""
+    from pydantic import ValidationError
+
+    from dragoman.core.settings import describe_requirement
+
+    if isinstance(error.__cause__, ValidationError):  # a value of the wrong type, or out of range
+        details = error.__cause__.errors()[0]
+        name = max(error.param.opts, key=len) if error.param.param_type_name == "option" else error.param.metavar
+        return f"{name} {details['input']}: {describe_requirement(details)}"
+    if match := re.match(r"No such option: (\S+)", error.message):
+        names = [name.lstrip("-") for parameter in error.ctx.command.params for name in parameter.opts]
+        similar = closest_match(match[1].lstrip("-"), names)
+        return f"{match[0]}; did you mean --{similar}?" if similar else match[0]
+    if match := re.match(r"Got unexpected extra argument\S* \((.*)\)", error.message):
+        names = [name for parameter in error.ctx.command.params for name in parameter.opts if name in TEXT_OPTIONS]
+        remedy = f"; name a file after its option: {', '.join(names)}" if names else ""
+        return f"unexpected extra argument {match[1]}{remedy}"
+    return str(error.format_message())
 
 
 def _discard_stdout() -> None:

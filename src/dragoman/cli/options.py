@@ -58,7 +58,7 @@ Model = Annotated[Path, argument("DIR", "A model directory.")]
 Models = Annotated[list[Path], argument("DIR...", "Model directories.")]
 Translators = Annotated[list[Path], argument("DIR...", "A translator; several are used as an ensemble.")]
 TranslatorsAndFiles = Annotated[
-    list[Path], argument("DIR... [FILE...]", "A translator, several are used as an ensemble; and documents.")
+    list[Path], argument("DIR... [FILE...]", "Translators (several are an ensemble), then files to translate.")
 ]
 Output = Annotated[Path, option("--output, -o DIR", "The model directory to write.", panel="Output")]
 Force = Annotated[bool, option("--force", "Replace an existing model.", panel="Output")]
@@ -108,14 +108,13 @@ class PairFileOptions(OptionGroup):
         """Read --pairs, or else two texts, and report what is not used of them. `names` are the options of the texts."""
         from dragoman.data.formats import display_name
         from dragoman.data.languages import Languages
-        from dragoman.data.pair_files import read_pair_file, read_pairs
+        from dragoman.data.pair_files import read_pair_file, read_pairs, refuse_sides
         from dragoman.io.storage import write_text
 
         check_output_file("--rejected", self.rejected)
         options = src_field, tgt_field, Languages(self.src_lang, self.tgt_lang)
         if self.pairs is not None:
-            if src is not None or tgt is not None:
-                raise DataError(f"--pairs has both sides; remove {names}")
+            refuse_sides("--pairs", dict(zip(names.split(", "), (src, tgt), strict=True)))
             lines = read_pair_file(self.pairs, *options)
         elif src is None or tgt is None:
             raise DataError(f"give two texts ({names}), or one file with both sides (--pairs)")

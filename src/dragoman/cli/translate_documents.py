@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 from dragoman.cli.messages import info, status, warn
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import check_output_file
-from dragoman.core.errors import DataError
+from dragoman.core.errors import DataError, shell_command, shorten
 
 if TYPE_CHECKING:
     from dragoman.cli.translate_options import LineTranslatorOptions
@@ -33,7 +33,7 @@ class DocumentOptions(OptionGroup):
         ),
     ] = None
     overwrite: Annotated[
-        bool, option("--overwrite", "Translate units of PO and XLIFF files again that have a translation.")
+        bool, option("--overwrite", "Also translate units of PO and XLIFF files that have a translation already.")
     ] = False
     output: Annotated[
         Path | None,
@@ -59,8 +59,8 @@ class TranslateInput:
         models, files = [path for path in paths if not path.is_file()], [str(path) for path in paths if path.is_file()]
         if not models:
             raise DataError(f"{files[0]}: is a file, not a translator; name a translator before it")
-        if missing := next((path for path in models[1:] if not path.exists()), None):
-            raise DataError(f"{missing}: no such file or directory; check its name")
+        if missing := [str(path) for path in models[1:] if not path.exists()]:
+            raise DataError(_missing_files(str(models[0]), missing))
         if files and text != "-":
             raise DataError(f"--text {text}: {files[0]} is given already; name all files, or one with --text")
         files = files or [text]
@@ -74,6 +74,14 @@ class TranslateInput:
         if options.overwrite:
             raise DataError("--overwrite is for PO and XLIFF files; remove it")
         return cls(models, plain[0], {})
+
+
+def _missing_files(model: str, names: Sequence[str]) -> str:
+    """Return a message about arguments that are no files, which may be a sentence."""
+    problem, sentence = f"{shorten(names[0])}: no such file or directory; check its name", " ".join(names)
+    if Path(names[0]).suffix and " " not in sentence:
+        return problem
+    return f"{problem}, or translate a sentence by: {shell_command(['dragoman', 'translate', model], sentence)}"
 
 
 def _check_field(path: str, field: str | None) -> None:

@@ -206,25 +206,32 @@ def _error_message(
         shown = key[:600]
         return f"{origin}: unknown key {_quote(key)}{where}; {did_you_mean(shown, kind.model_fields)}"
     if not key:  # values that exclude each other
-        return f"{origin}: {section}{': ' if section else ''}{_requirement_message(error)}"
+        return f"{origin}: {section}{': ' if section else ''}{describe_requirement(error)}"
     if key not in given:
         return f"{origin}: {key} is missing{where}; give it a value"
     value, shown = given[key].value, shorten(format_value(given[key].value))
     if not origin.startswith("--"):  # an option is both origin and key
         origin, shown = f"{origin}: {key}", f"[{shown}]" if isinstance(value, list | tuple) else shown
-    return f"{origin} {shown}: {_requirement_message(error)}{_suggest_value(value, kind.model_fields[key].annotation)}"
+    return f"{origin} {shown}: {describe_requirement(error)}{_suggest_value(value, kind.model_fields[key].annotation)}"
 
 
 REQUIREMENTS = {
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
     "float_parsing": "must be a number",
     "float_type": "must be a number",
+    "dict_type": "must be an object with named values",
+    "model_type": "must be an object with named values",
+    "model_attributes_type": "must be an object with named values",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
     "string_type": "must be text; put it in quotes",
-    "tuple_type": "must be a list, such as [400, 200]",
-    "list_type": "must be a list, such as [400, 200]",
+    "missing": "is missing; give it a value",
+    "extra_forbidden": "is unknown; remove it",
+    "tuple_type": "must be a list in square brackets",
+    "list_type": "must be a list in square brackets",
     "literal_error": "must be {expected}",
     "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",
@@ -235,7 +242,12 @@ REQUIREMENTS = {
 }
 
 
-def _requirement_message(error: ErrorDetails) -> str:
+def describe_requirement(error: ErrorDetails) -> str:
+    """Return what a value must be, in the words of this program rather than of pydantic.
+
+    >>> describe_requirement({"type": "greater_than_equal", "loc": ("n",), "msg": "...", "input": 0, "ctx": {"ge": 1}})
+    'must be at least 1'
+    """
     if error["type"] not in REQUIREMENTS:
         return " ".join(error["msg"].split())
     limits = {name: f"{value:g}" if isinstance(value, float) else value for name, value in error.get("ctx", {}).items()}

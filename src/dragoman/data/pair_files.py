@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.core.errors import DataError
@@ -45,6 +45,12 @@ class Unit(NamedTuple):
     target: str
     reason: str = ""
     languages: Languages = AS_IN_FILE  # as tags of the file
+
+
+def refuse_sides(option: str, sides: Mapping[str, str | None]) -> None:
+    """Raise an error that names the options of `sides` that are given, besides `option` for a file with both sides."""
+    if given := [name for name, path in sides.items() if path is not None]:
+        raise DataError(f"{option} has both sides; remove {' and '.join(given)}")
 
 
 def read_pairs(

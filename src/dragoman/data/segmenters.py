@@ -396,7 +396,7 @@ def language_model_units(spec: str, lines: Sequence[str]) -> str:
 
 def token_name(segmenter: Segmenter) -> str:
     """Return what the segmenter's tokens are called in messages."""
-    return {"word": "word", "char": "character"}.get(segmenter.kind, "piece")
+    return {"word": "word", "char": "character"}.get(segmenter.kind, "subword")
 
 
 def _train_subwords(kind: str, size: int, lines: Sequence[str]) -> SubwordSegmenter:
