@@ -96,11 +96,15 @@ def test_languages_health_and_settings(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        ({"target": "en"}, 400, "missing q"),
+        ({"target": "en"}, 400, "Invalid request: missing q parameter"),
         ({"q": "Hund"}, 400, "missing target"),
         ({"q": "Hund", "source": "de", "target": "fr"}, 400, "no translator from de to fr; available: de to en"),
-        ({"q": "Hund", "source": "de", "target": "en", "format": "pdf"}, 400, "format"),
-        ({"q": 5, "source": "de", "target": "en"}, 400, "q"),
+        (
+            {"q": "Hund", "source": "de", "target": "en", "format": "pdf"},
+            400,
+            "Invalid request: format: must be 'text' or 'html'",
+        ),
+        ({"q": 5, "source": "de", "target": "en"}, 400, "Invalid request: q: must be text"),
         ({"q": "a" * 701, "source": "de", "target": "en"}, 400, "701 characters"),
         ({"q": ["a"] * 4, "source": "de", "target": "en"}, 400, "4 texts"),
         ({"q": "a", "source": "de", "target": "en", "alternatives": 4}, 400, "4 alternatives"),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from dragoman import __version__
+from dragoman.cli.errors import INTERRUPTED
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import OptionGroup, argument, option, with_option_groups
 from dragoman.cli.options import Threads
@@ -45,9 +49,9 @@ def serve(
     models: Annotated[
         list[str],
         argument(
-            "MODEL",
-            "Model directories. ONE+TWO is an ensemble, NAME=DIR sets the name. A name such as de-en also sets the "
-            "languages of a translator.",
+            "MODEL...",
+            "Model directories. NAME=DIR gives a model another name in requests and on the page; a name such as de-en "
+            "also sets the languages of a translator. ONE+TWO is an ensemble.",
         ),
     ],
     port: Annotated[int, option("--port N", "Port to listen on; 0: any free port.", min=0, max=65535)] = 5000,
@@ -85,7 +89,7 @@ def serve(
     os.environ.setdefault(*KERNEL_CACHE)
     from dragoman.serve.server import serve_models
 
-    with limit_threads(threads):
+    with limit_threads(threads), suppress(KeyboardInterrupt):
         serve_models(
             models,
             host,
@@ -98,4 +102,4 @@ def serve(
             version=__version__,
             info=info,
         )
-    raise KeyboardInterrupt  # only a signal ends the server, and uvicorn may have handled it
+    raise typer.Exit(INTERRUPTED)  # only a signal ends the server; Ctrl-C is the usual way, so there is no message

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from dragoman.core.errors import DragomanError
 from dragoman.serve import libretranslate, v1
-from dragoman.serve.errors import BAD_REQUEST
+from dragoman.serve.errors import BAD_REQUEST, invalid_request
 from dragoman.serve.middleware import LOCAL_HOSTS, RequestLimitMiddleware, SecurityMiddleware
 from dragoman.serve.service import Service
 
@@ -81,9 +81,7 @@ async def _error_response(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, HTTPException):
         status, message, headers = error.status_code, error.detail, error.headers
     elif isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        location = ".".join(str(part) for part in first["loc"] if part != "body")
-        message = f"{location}: {first['msg']}" if location else first["msg"]
+        message = invalid_request(error.errors()[0])
         if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
             message = "send JSON, with the header Content-Type: application/json"
     elif not isinstance(error, DragomanError):

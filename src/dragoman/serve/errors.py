@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pydantic import BaseModel, Field
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
+
+from dragoman.core.settings import describe_requirement
 
 BAD_REQUEST, FORBIDDEN, NOT_FOUND, REQUEST_TIMEOUT, TOO_LARGE = 400, 403, 404, 408, 413
 UNAVAILABLE, GATEWAY_TIMEOUT = 503, 504
@@ -17,6 +20,21 @@ class ApiError(HTTPException):
 
     def __init__(self, message: str, status: int = BAD_REQUEST, headers: Mapping[str, str] | None = None):
         super().__init__(status, message, headers)
+
+
+def invalid_request(error: ErrorDetails) -> str:
+    """Return the message about an invalid field, in the style of LibreTranslate.
+
+    >>> invalid_request({"type": "missing", "loc": ("body", "texts"), "msg": "Field required", "input": {}})
+    'Invalid request: missing texts parameter'
+    """
+    first, *inner = [part for part in error["loc"] if part != "body"] or [""]
+    field = f"{first}{''.join(f'[{part}]' for part in inner if isinstance(part, int))}"
+    if error["type"] == "json_invalid":
+        return "Invalid request: not JSON"
+    if error["type"] == "missing":
+        return f"Invalid request: missing {field or 'JSON'} parameter"
+    return f"Invalid request: {field}{': ' if field else ''}{describe_requirement(error)}"
 
 
 class ErrorResponse(BaseModel):

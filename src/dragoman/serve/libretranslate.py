@@ -27,7 +27,7 @@ from dragoman.data.inline_markup import plain_text
 from dragoman.data.languages import LANGUAGE_NAMES
 from dragoman.models.document_translation import SegmentTranslation
 from dragoman.models.text_pipeline import TranslationOptions, join_sentences
-from dragoman.serve.errors import ERROR_RESPONSES, UNAVAILABLE, ApiError
+from dragoman.serve.errors import ERROR_RESPONSES, UNAVAILABLE, ApiError, invalid_request
 from dragoman.serve.registry import ModelEntry
 from dragoman.serve.service import Service
 
@@ -262,15 +262,11 @@ async def _read_request(request: Request, model: type[RequestModel]) -> RequestM
         json.dumps(fields, ensure_ascii=False).encode()  # raises an error for unpaired surrogates
     except (ValueError, RecursionError):
         raise ApiError("Invalid request: neither JSON nor a form") from None
-    for name, field in model.model_fields.items():
-        if field.is_required() and name not in fields:
-            raise ApiError(f"Invalid request: missing {name} parameter")
     try:
         known = {name: value for name, value in fields.items() if name in model.model_fields and value is not None}
         return model.model_validate(known)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ApiError(f"Invalid request: {first['loc'][0]}: {first['msg']}") from None
+        raise ApiError(invalid_request(error.errors()[0])) from None
 
 
 def _parse_query(encoded: str) -> list[tuple[str, str]]:

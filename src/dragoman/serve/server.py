@@ -7,8 +7,10 @@ keeps refused connections open. So uvicorn gets its own h11 protocol with these 
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import json
+import os
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -121,18 +123,25 @@ def serve_models(
     for entry in registry:
         if entry.is_translator and entry.languages is None:
             example = f"de-en={'+'.join(map(str, entry.paths))}"
-            info(f"{entry.name}: unknown languages, so /translate does not use it; name it like {example}")
+            info(f"{entry.name}: its languages are unknown, so it is on the page and in /v1, but not in /translate")
+            info(f"if it translates between languages, serve it with their codes, such as {example}")
     aligner = None if lexicon is None else _load_lexicon(lexicon, registry, info)
     service = Service(registry, limits, aligner, log_text=info if log_texts else None)
     app = create_app(service, allowed_hosts=(*LOCAL_HOSTS, host, *host_names), cors_origin=cors_origin, version=version)
     try:
         listening = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
     except OSError as error:
-        raise DataError(f"{host}, port {port}: {error.strerror}; choose another with --port or --host") from None
+        is_busy = error.errno == errno.EADDRINUSE
+        problem = "is used by another program" if is_busy else f"cannot be used ({os.strerror(error.errno or 0)})"
+        raise DataError(f"port {port} of {host} {problem}; choose another with --port or --host") from None
     with listening:
         address = f"[{host}]" if ":" in host else host
         count = f"{len(registry.entries):,} model{'s' if len(registry.entries) > 1 else ''}"
-        info(f"{count}; the page is at http://{address}:{listening.getsockname()[1]}")
+        url = f"http://{address}:{listening.getsockname()[1]}"
+        info(f"{count}; the page is at {url}; Ctrl-C ends")
+        if languages := next(iter(registry.by_languages), None):
+            fields = f'-d q="TEXT" -d source={languages.source} -d target={languages.target}'
+            info(f"or translate by: curl -s {url}/translate {fields}")
         uvicorn.Server(create_config(app, limits)).run([listening])
 
 
