@@ -37,7 +37,7 @@ def test_every_model_has_a_card(name: str, tmp_path: Path) -> None:
     text = (tmp_path / "model" / "README.md").read_text()
     _, front, body = text.split("---\n", 2)
     assert yaml.safe_load(front) == {"library_name": "dragoman", "tags": ["dragoman", model_to_save.kind]}
-    assert f"| words | {model_to_save.vocab.num_known:,} |" in body and "## Use" in body
+    assert f"s | {model_to_save.vocab.num_known:,} |" in body and "## Use" in body
     assert str(tmp_path) not in text
     model_to_save.save(tmp_path / "model", replace=True)  # the card does not prevent it
 

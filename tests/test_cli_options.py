@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from pydantic import Field
 
 from command import is_one_line
 from dragoman.cli.app import build_command
-from dragoman.cli.commands import TRAIN_COMMANDS
+from dragoman.cli.commands import COMMANDS, TRAIN_COMMANDS
 from dragoman.cli.main import main
 from dragoman.cli.option_groups import GivenSettings, OptionGroup, with_option_groups
 from dragoman.core.settings import Settings
@@ -317,3 +318,23 @@ def test_all_language_models_have_the_same_vocabulary_options(kind: str, capsys:
     text = capsys.readouterr().out
     for option in ("--vocab", "--min-count", "--max-size", "--replace-singletons", "--unknown", "--unknown-words"):
         assert f"  {option} " in text
+
+
+@pytest.mark.parametrize(
+    "path", [*([name] for name in COMMANDS), *(["train", name] for name in TRAIN_COMMANDS)], ids=str
+)
+def test_help_has_no_names_of_the_code(path: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*path, "--help"]) == 0
+    usage, options = re.split(r"\n\n(?=\S+.*:\n)", capsys.readouterr().out, maxsplit=1)
+    assert not re.search(r"\bNone\b|\[\]|[<>]=|[a-z]_[a-z]", " ".join(options.split()))
+    assert "{" not in usage.splitlines()[0] and "......" not in usage
+    for text in re.split(r"\n  (?=-)", options):
+        assert len(re.findall(r"[Dd]efault: ", text)) <= 1, f"several defaults: {text}"
+
+
+@pytest.mark.parametrize("kind", ["feed-forward", "recurrent", "translator"])
+def test_the_time_is_the_first_setting_of_training(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", kind, "--help"]) == 0
+    training = capsys.readouterr().out.partition("\nTraining:\n")[2]
+    names = [name for name in re.findall(r"^  (--[a-z-]+)", training, re.MULTILINE) if name != "--choose"]
+    assert names[0] == "--minutes"

@@ -279,7 +279,7 @@ def test_training_without_limits_ends_when_the_dev_loss_stops_improving(good, tm
 
 def test_a_useless_translator_is_reported_with_the_reason(good, tmp_path: Path, command) -> None:  # type: ignore[no-untyped-def]
     result = good(*command, "-o", tmp_path / "model", "--max-updates", 2, "--hidden", 8, "--embedding", 8)
-    assert "not usable" in result.err and "epochs; give it more time" in result.err
+    assert "not usable" in result.err and "of the pairs; give it more time" in result.err
     assert "next: dragoman translate" not in result.err
 
 

@@ -230,7 +230,15 @@ def test_evaluate_of_single_words(good: Callable[..., Any], place: Path, tmp_pat
     fields = ("--src", tmp_path / "words.tsv", "--ref", tmp_path / "words.tsv", "--src-field", 1)
     shown = good("evaluate", place / "one", *fields, "--ref-field", 2).lines
     names = [line.split("  ")[0] for line in shown]
-    assert names[2:6] == ["words", "accuracy", "CER", "WER"] and names.index("BLEU") > names.index("perplexity")
+    assert names[2:6] == ["words", "accuracy", "CER", "perplexity"] and not {"WER", "BLEU"} & set(names)
+    chosen = good("evaluate", place / "one", *fields, "--ref-field", 2, "--metrics", "WER,accuracy,BLEU").lines
+    assert [line.split("  ")[0] for line in chosen[2:7]] == [
+        "words",
+        "WER",
+        "accuracy",
+        "BLEU",
+        "perplexity",
+    ]
     same = json.loads(good("evaluate", place / "one", *fields, "--tgt-field", 2, "--json").out)
     assert same["target_kind"] == "words" and same["entries"] == len({source for source, _ in rows})
 
@@ -280,6 +288,8 @@ def test_pronunciations_of_several_words_are_phones() -> None:
     sources = ["san francisco", "new york", "cat", "san antonio"] * 5
     phones = ["S AE N F R AH N S IH S K OW", "N UW Y AO R K", "K AE T", "S AE N AE N T OW N IY OW"] * 5
     assert target_kind(phones, sources) == TargetKind.PHONES
+    scores = score_task(phones, phones, sources, tokenised=True)
+    assert [result.name for result in scores.shown_results] == ["WER", "PER"] and scores.token == "phone"
     toy = ["a b c", "b c a", "c a b"] * 9
     animals = ["hund katze vogel", "katze vogel hund", "vogel hund katze"] * 9
     assert target_kind(toy, animals) == TargetKind.SENTENCES, "word by word"

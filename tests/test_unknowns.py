@@ -187,7 +187,7 @@ def test_evaluation_with_replaced_unknown_words(
     assert replaced["unknown_words_found"] == 1, "one of the four"
     lines = [" ".join(line.split()) for line in good(*command[:-1], "--replace-unknowns").lines]
     assert "sentences 1 beam size 5, length norm, unknown words replaced" in lines
-    assert "unknown words found 1 of 4 in the references that are not in its vocabulary" in lines
+    assert "unknown words found 1 of the 4 words of the references that are not in its vocabulary" in lines
     (tmp_path / "t.en").write_text(f"{ENGLISH[0]}\n")
     assert not any("unknown words found" in line for line in good(*command[:-1]).lines), "no unknown words"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 import warnings
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # searching for plugins takes 50 ms
 PROGRAM = "dragoman"
+RANGE = re.compile(r"(; )?([\d.]+<=)?x[<>]=[\d.]+")  # that typer writes after a help text; errors name it in words
 COMPLETION = "_DRAGOMAN_COMPLETE"  # the environment variable with which a shell asks for completions
 
 
@@ -114,6 +116,11 @@ def build_command(function: Command) -> TyperCommand:
 class SectionedCommand(TyperCommand):
     """A command whose help lists options in sections: those of `rich_help_panel`, as plain text."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        arguments = [parameter for parameter in self.get_params(ctx) if parameter.param_type_name == "argument"]
+        names = [f"{argument.metavar}" if argument.required else f"[{argument.metavar}]" for argument in arguments]
+        return [*names, "[OPTIONS]"]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         for parameter in self.get_params(ctx):
@@ -121,7 +128,8 @@ class SectionedCommand(TyperCommand):
             title = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
             if (record := parameter.get_help_record(ctx)) is not None:
                 name, text = record
-                sections.setdefault(title, []).append((name.partition(" <")[0], text))  # without Python's types
+                name = f"{parameter.metavar}" if is_argument else name.partition(" <")[0]  # without Python's types
+                sections.setdefault(title, []).append((name, RANGE.sub("", text).replace("  []", "")))
         for title in ("Output", "Options"):  # these last: --help is one of the options
             sections[title] = sections.pop(title, [])
         for title, records in sections.items():

@@ -11,7 +11,7 @@ First steps (dragoman lab -o lab writes a small corpus if you have no text):
   dragoman train ngram --text train.txt --order 5 -o kn5
   dragoman evaluate kn5 --text test.txt
   dragoman sample kn5 -n 3
-  dragoman train translator --src train.de --tgt train.en -o de-en
+  dragoman train translator --src train.de --tgt train.en -o de-en --minutes 20
   echo "ein hund bellt ." | dragoman translate de-en
 
 Results are written to standard output, messages to standard error.
@@ -70,7 +70,7 @@ TRAIN_HELP = """Train a model of the given kind.
 Example:
   dragoman train ngram --text train.txt --order 5 -o kn5
   dragoman train recurrent --text train.txt --dev-text dev.txt -o lstm
-  dragoman train translator --src train.de --tgt train.en -o de-en
+  dragoman train translator --src train.de --tgt train.en -o de-en --minutes 20
 """
 INSPECT_HELP = """Inspect a recurrent model: cells, saliency, gradients.
 

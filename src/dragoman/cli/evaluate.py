@@ -50,14 +50,14 @@ def evaluate(
     For language models (--text): likelihood and perplexity. Those per word and per character divide by the words and
     characters of the text, so that models of words, subwords and characters can be compared.
 
-    For translators (--src and --ref): BLEU and chrF by sacreBLEU and the perplexity of the references; for several
+    For translators (--src and --ref, or --pairs): BLEU and chrF by sacreBLEU and the perplexity of the references; for several
     translators also, by paired bootstrap, whether they differ significantly from the first. Several models are printed
     as a table. Lines are translated as by dragoman translate: sentence by sentence, and joined.
 
     If the references are pronunciations, WER and PER come first; if they are single words, accuracy and CER. A source
     word that is listed several times has several references, of which the closest counts.
 
-    For lab text, the floor is shown as well: the values of the true distribution, which are the best expected values.
+    For lab text, the floor is shown as well: the best possible values, by the true distribution of the text.
     Lab text is recognised by the ending .de or .en and the file lab.yaml in its directory.
 
     \b
@@ -66,7 +66,7 @@ def evaluate(
       dragoman evaluate kn3 kn5 both --text test.txt --json
       dragoman evaluate de-en --src test.de --ref test.en
       dragoman evaluate plain attention --src test.de --ref test.en --by-length
-      dragoman evaluate g2p --src test.tsv --src-field 1 --ref test.tsv --ref-field 2
+      dragoman evaluate g2p --pairs test.tsv
     """
     if text is not None:
         if names := translation.given():

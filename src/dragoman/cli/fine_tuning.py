@@ -39,7 +39,7 @@ class FromOptions(OptionGroup):
         bool,
         option(
             "--extend-vocabulary",
-            "Add the words or characters of the new text that the model of --from lacks; to subwords, pieces for what "
+            "Add the words or characters of the new text that the model of --from lacks; to subwords, new ones for what "
             "it cannot write or splits badly.",
         ),
     ] = False

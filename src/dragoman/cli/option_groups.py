@@ -191,10 +191,11 @@ def _setting_options(parameter: inspect.Parameter, default_texts: Mapping[str, s
         default = None if field.is_required() else field.get_default(call_default_factory=True)
         if parameter.default is not EMPTY:
             default = getattr(parameter.default, name)
+        described, has_default_text, _ = text.partition(" Default:")  # which says what None or an empty list means
         if name in default_texts:
-            text = f"{text.partition(' Default:')[0]} Default: {default_texts[name]}."
-        elif default is not None or not (field.is_required() or "Default:" in text):
-            text = f"{text} Default: {format_value(default)}.".strip()
+            text = f"{described} Default: {default_texts[name]}."
+        elif not (has_default_text and default in (None, ())) and not (default is None and field.is_required()):
+            text = f"{described} Default: {format_value(default)}.".strip()
         yield _SettingOption(name, _section(parameter).capitalize(), field.annotation, text)
 
 

@@ -85,7 +85,7 @@ def score(
 ) -> None:
     """Print the log-probability of each line of a text.
 
-    Log-probabilities include the full cost of unknown words; -inf is probability 0. Prints one line for each input line,
+    The probability of an unknown word is that of exactly this word; -inf is probability 0. Prints one line for each input line,
     also for empty ones. With --words, prints rows `word TAB log-probability` for each word and </s>, and an empty line
     between sentences. A word that a model splits into subwords or characters has the sum of theirs; in a script without
     spaces between words, rows are tokens.

@@ -40,12 +40,12 @@ class TextOptions(OptionGroup):
 
     src: Src = None
     tgt: Tgt = None
+    pair_file: PairFileOptions = NO_PAIR_FILE
     dev_src: Annotated[str | None, option("--dev-src FILE", "Held-out source text, to select the best model.")] = None
     dev_tgt: Annotated[str | None, option("--dev-tgt FILE", "Translation of --dev-src.")] = None
     dev_pairs: Annotated[str | None, option("--dev-pairs FILE", "Held-out sentence pairs, as --pairs.")] = None
     src_field: SrcField = None
     tgt_field: TgtField = None
-    pair_file: PairFileOptions = NO_PAIR_FILE
     alignments: Annotated[
         Path | None,
         option(
@@ -99,7 +99,7 @@ class TokenizerOptions(OptionGroup):
         str,
         option(
             "--units KIND",
-            "Kind of tokens: word, char, subword:N (BPE) or unigram:N, with N pieces learned from the text. auto: "
+            "Kind of tokens: word, char, subword:N (BPE) or unigram:N, with N subwords learned from the text. auto: "
             "characters if lines are single words, words if the text is tokenised and few words are rare, otherwise "
             "subwords.",
         ),
@@ -177,7 +177,13 @@ def _chosen_before(units: str, chosen: str) -> str:
     return chosen if units == "auto" or chosen.startswith(f"{units}:") else units
 
 
-@partial(with_option_groups, default_texts=dict.fromkeys(CHOSEN_BY_SIZE, "by the text and the time"))
+@partial(
+    with_option_groups,
+    default_texts={
+        **dict.fromkeys(CHOSEN_BY_SIZE, "by the text and the time"),
+        "minutes": "until the dev loss stops improving",
+    },
+)
 def train_translator(
     texts: TextOptions,
     output: Output,
@@ -191,20 +197,22 @@ def train_translator(
 ) -> None:
     """Train a translator: an encoder-decoder with attention.
 
-    With --minutes, sizes and settings that are not given are chosen so that training completes in this time; the speed
-    is measured first. Without it, training ends when the dev loss stops improving. Raw text is split into subwords,
-    which are learned from the text and stored with the model; translations have capitals, punctuation and spacing.
+    Two texts or --pairs, -o and --minutes are all you need. The speed of this machine is measured, and the model and
+    its settings are chosen so that training is done after these minutes. Without --minutes, training ends when the dev
+    loss stops improving. If it is interrupted, run the same command again to resume it.
 
-    If training is interrupted, run the same command again to resume it.
+    The text needs no preparation: it is split into words, subwords or characters as it fits, and translations have
+    capitals, punctuation and spaces. Words with their pronunciations, or other pairs of words, are text as well.
 
     \b
     Example:
       dragoman train translator --src train.de --tgt train.en --dev-src dev.de --dev-tgt dev.en -o de-en --minutes 20
-      dragoman train translator --pairs memory.tmx --src-lang de --tgt-lang en -o de-en
+      dragoman train translator --pairs memory.tmx --src-lang de --tgt-lang en -o de-en --minutes 20
+      dragoman train translator --pairs words.tsv -o pronunciation --minutes 5
       dragoman train translator --src train.de --tgt train.en --attention none --encoder reverse -o plain
       dragoman train translator --from de-en --src new.de --tgt new.en --dev-src new-dev.de --dev-tgt new-dev.en -o new
     """
-    from dragoman.data.segmenters import token_name
+    from dragoman.evaluation.task_scores import token_kind
     from dragoman.io.storage import check_training_directory
     from dragoman.models.planning import StoredRun, reserve_for_search
     from dragoman.models.translator_training import describe_data
@@ -228,7 +236,7 @@ def train_translator(
         setup.training,
         output,
         force=force,
-        token_name=token_name(setup.translator.target.segmenter),
+        token_name=token_kind(setup.translator.target),
         elapsed_seconds=seconds_since_start(),
         reserve=reserve,
     )

@@ -33,7 +33,7 @@ class VocabOptions(OptionGroup):
         str,
         option(
             "--units KIND",
-            "Kind of tokens: word, char, subword:N (BPE) or unigram:N, with N pieces learned from the text. auto: words "
+            "Kind of tokens: word, char, subword:N (BPE) or unigram:N, with N subwords learned from the text. auto: words "
             "if the text is tokenised; if it is raw, subwords, or characters if it is small.",
         ),
     ] = "auto"
@@ -62,9 +62,8 @@ class VocabOptions(OptionGroup):
             with grouped_warnings():
                 corpus = Corpus.read(text, field=field, min_count=min_count, max_size=self.max_size, units=self.units)
             if (segmenter := corpus.vocab.segmenter).kind != "word":
-                size = f"{corpus.vocab.num_known - 1:,} different {token_name(segmenter)}s"
                 hint = "; to split it at spaces only, use --units word" if self.units == "auto" else ""
-                info(f"{display_name(text)}: split into {size} (--units {segmenter.spec}){hint}")
+                info(f"{display_name(text)}: split into {token_name(segmenter)}s (--units {segmenter.spec}){hint}")
         elif min_count > 1 or self.max_size is not None or self.units != "auto":
             names = "--min-count, --max-size, --replace-singletons and --units"
             raise DataError(f"--vocab uses a vocabulary without changes; remove {names}")

@@ -53,7 +53,7 @@ def translate(
     HTML, Markdown, PO, XLIFF, SRT and VTT files keep their format: tags, placeholders, code and everything that is not
     text stay as they are. They are recognised by name or content; --format text translates them line by line.
 
-    Of other text, it writes one output line per input line, blank lines included, in input order. A line may have
+    For other text, it writes one output line per input line, blank lines included, in input order. A line may have
     several sentences: they are translated one by one, and their translations are joined. Several translators with the
     same tokens (see --vocab of train translator) are an ensemble: their probabilities are averaged.
 

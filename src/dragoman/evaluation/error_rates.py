@@ -106,8 +106,8 @@ def _edits_by_character(entry: Entry) -> tuple[int, int]:
 
 
 _EDITS = "to insert, delete or replace, per"
-ACCURACY = ErrorRate("accuracy", "entries that are exactly right", _is_right, lower_is_better=False)
-ENTRY_ERROR_RATE = ErrorRate("WER", "words (whole entries) that are not exactly right", _is_wrong)
+ACCURACY = ErrorRate("accuracy", "lines that are exactly right", _is_right, lower_is_better=False)
+ENTRY_ERROR_RATE = ErrorRate("WER", "words that are not exactly right", _is_wrong)
 WORD_ERROR_RATE = ErrorRate("WER", f"words {_EDITS} word of the references", _edits_by_word)
 PHONE_ERROR_RATE = ErrorRate("PER", f"phones {_EDITS} phone of the references", _edits_by_word)
 CHARACTER_ERROR_RATE = ErrorRate("CER", f"characters {_EDITS} character of the references", _edits_by_character)

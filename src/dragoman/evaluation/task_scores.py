@@ -11,6 +11,7 @@ from functools import cached_property
 from dragoman.core.errors import DataError
 from dragoman.data.detokenize import looks_unsegmented
 from dragoman.data.scanner import UNSPACED, split_words
+from dragoman.data.segmenters import token_name
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import SPECIALS
 from dragoman.evaluation.error_rates import (
@@ -100,6 +101,15 @@ def has_phones(tokenizer: Tokenizer) -> bool:
     return are_short(dict(zip(vocab.tokens[len(SPECIALS) :], vocab.counts[len(SPECIALS) :].tolist(), strict=True)))
 
 
+def token_kind(tokenizer: Tokenizer) -> str:
+    """Return what a token of a translator is called in messages.
+
+    >>> [token_kind(Tokenizer.train(units, ["h ɛ l oʊ"] * 2)) for units in ("word", "char")]
+    ['phone', 'character']
+    """
+    return "phone" if has_phones(tokenizer) else token_name(tokenizer.segmenter)
+
+
 @dataclass(frozen=True)
 class MetricResult(JsonResult):
     """The value of a metric, and the interval that contains 95% of the bootstrap resamples."""
@@ -136,6 +146,7 @@ class TaskScores(JsonResult):
     statistics: tuple[MetricStatistics, ...]  # of each metric
     entries: int  # distinct sources; for sentences, lines
     entries_with_variants: int  # entries with several references, of which the closest counts
+    num_shown: int = HEADLINE_METRICS  # number of scores that are printed
 
     @cached_property
     def results(self) -> tuple[MetricResult, ...]:
@@ -162,6 +173,11 @@ class TaskScores(JsonResult):
         return self.results[:HEADLINE_METRICS]
 
     @property
+    def shown_results(self) -> tuple[MetricResult, ...]:
+        """The scores that are printed: those of the headline, and those that were asked for."""
+        return self.results[: self.num_shown]
+
+    @property
     def headline_text(self) -> str:
         """The headline scores as text, such as `WER 14.70%, PER 3.20%`."""
         return ", ".join(map(str, self.headline))
@@ -170,6 +186,11 @@ class TaskScores(JsonResult):
     def unit(self) -> str:
         """What an entry is."""
         return "sentence" if self.kind == TargetKind.SENTENCES else "word"
+
+    @property
+    def token(self) -> str:
+        """What perplexities are per."""
+        return "phone" if self.kind == TargetKind.PHONES else "word"
 
     @property
     def entries_text(self) -> str:
@@ -225,6 +246,7 @@ def score_task(
         tuple(_statistics(by_name[name], entries, hypotheses, references) for name in names),
         entries=len(entries),
         entries_with_variants=sum(len(entry.references) > 1 for entry in entries),
+        num_shown=len(names) if kind == TargetKind.SENTENCES else max(HEADLINE_METRICS, len(metrics or ())),
     )
 
 

@@ -215,7 +215,7 @@ def check_line_counts(hypotheses: Sequence[str], references: Sequence[str]) -> N
     """Raise `DataError` unless there are as many hypotheses as references, and at least one."""
     if len(hypotheses) != len(references):
         problem = f"{len(hypotheses):,} translations for {len(references):,} references"
-        raise DataError(f"{problem}; line i of both must be translations of the same sentence")
+        raise DataError(f"{problem}; each translation must be in the line of its reference")
     if not references:
         raise DataError("no translations to evaluate; give at least one line")
 

@@ -135,7 +135,8 @@ def read_examples(directory: Path) -> list[str]:
 def _file_list(kind: str, sizes: Mapping[str, int]) -> str:
     if kind == TWO_WAY_KIND:
         return "`config.yaml` has its settings, `forward` and `backward` hold the translators."
-    words = "`source-vocab.tsv` and `vocab.tsv` its words" if "source words" in sizes else "`vocab.tsv` its words"
+    has_source = any(name.startswith("source ") for name in sizes)
+    words = "`source-vocab.tsv` and `vocab.tsv` its tokens" if has_source else "`vocab.tsv` its tokens"
     arrays = ", `model.safetensors` its parameters" if "parameters" in sizes else ""
     return f"`config.yaml` has its settings, {words}{arrays}."
 

@@ -29,7 +29,7 @@ class NetworkConfig(Settings):
     embedding: int = Field(default=200, ge=1)
     """Embedding size."""
     embedding_reach: float = Field(default=0.1, gt=0)
-    """Embeddings are initialised uniformly in [-X, X]."""
+    """Initial embeddings are random numbers between -X and X."""
     tied: bool = False
     """Use the embedding as output weights; the last hidden layer is projected to its size."""
     softmax: Literal["full", "frequency", "brown"] = "full"
@@ -74,9 +74,9 @@ class RecurrentConfig(NetworkConfig):
     hidden: int = Field(default=200, ge=1)
     """Hidden size of each layer."""
     residual: bool = False
-    """Add the input of each layer to its output; embedding and hidden must be equal."""
+    """Add the input of each layer to its output; --embedding and --hidden must be equal."""
     first_state: Literal["zero", "learned"] = "zero"
-    """Initial state of a sentence, or with carries of a text: zero or learned."""
+    """Initial state of a sentence, or with --carries of a text: zero or learned."""
     carries: bool = False
     """Start each sentence from the state after the one before. Training then reads the text as a stream with truncated
     back-propagation, as published results on the Penn Treebank do."""
@@ -142,7 +142,7 @@ class TranslatorConfig(NetworkConfig):
     local: float = Field(default=0.0, ge=0)
     """Width in words of local attention around a position that the decoder predicts; 0: none."""
     fertility_penalty: float = Field(default=0.0, ge=0)
-    """Weight of the fertility loss: the squared difference of expected and actual attention per word. Needs fertility."""
+    """Weight of the fertility loss: the squared difference of expected and actual attention per word. Needs --fertility."""
     supervision: float = Field(default=0.0, ge=0)
     """Weight of the supervision loss: attention should follow a word alignment; 0: none."""
     symmetry: float = Field(default=0.0, ge=0)

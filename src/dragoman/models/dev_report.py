@@ -57,14 +57,14 @@ class DevResult:
     """What a trained translator does with the dev text."""
 
     scores: TaskScores
-    perplexity: float  # per word
+    perplexity: float  # per word, or per phone of pronunciations
     shuffled_perplexity: float | None  # with the sources of other lines; only measured if translations are not usable
     sentences: int  # that were translated
     text_sentences: int  # of the whole text
     examples: list[DevExample]
 
     def __str__(self) -> str:
-        return f"{self.scores.headline_text}, perplexity {self.perplexity:,.2f} per word"
+        return f"{self.scores.headline_text}, perplexity {self.perplexity:,.2f} per {self.scores.token}"
 
     def describe_text(self, name: str) -> str:
         """Return the name of the text, and how much of it was translated if that is not all."""
@@ -75,7 +75,7 @@ class DevResult:
         """Return the scores for the model card, as those of the text with this name."""
         name = self.describe_text(name)
         scores = [CardScore(name, result.name, result.value, result.description) for result in self.scores.results]
-        return [*scores, CardScore(name, "perplexity per word", self.perplexity)]
+        return [*scores, CardScore(name, f"perplexity per {self.scores.token}", self.perplexity)]
 
     @property
     def is_usable(self) -> bool:
@@ -179,8 +179,9 @@ def report_on_dev(
 def explain_poor_result(result: DevResult, pairs: int, epochs: float) -> str:
     """Return why the translations are not usable, and what to do."""
     if epochs < FEW_EPOCHS:
+        amount = f"{epochs:.1%} of the pairs" if epochs < 1 else f"the pairs {epochs:.1f} times"
         return (
-            f"training had only {epochs:.1f} epochs; give it more time, by the same command with a higher limit, which "
+            f"training read only {amount}; give it more time, by the same command with a higher limit, which "
             "continues it, or train on fewer pairs"
         )
     if not result.source_helps:

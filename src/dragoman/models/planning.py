@@ -15,6 +15,7 @@ from dragoman.core.settings import Settings, validate
 from dragoman.data.copied_items import PLACEHOLDER
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.tokenizer import LinePairs, Tokenizer
+from dragoman.evaluation.task_scores import token_kind
 from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE, FORWARD, SOURCE_VOCAB_FILE, TWO_WAY_KIND
 from dragoman.models.configs import FeedForwardConfig, NetworkConfig, TranslatorConfig
 from dragoman.models.neural import EmbeddingLanguageModel
@@ -89,10 +90,8 @@ class TranslatorPlan:
 
     def describe(self) -> str:
         """Return the plan in a few words, such as "4,000 subwords, 2.1 million parameters, about 9 epochs"."""
-        kinds = {tokenizer.segmenter.kind for tokenizer in (self.data.source, self.data.target)}
-        noun = {"char": "characters", "word": "words"}.get(kinds.pop(), "subwords") if len(kinds) == 1 else "tokens"
         sizes = f"embedding {self.model.embedding}, hidden {self.model.hidden}"
-        vocabulary = f"{len(self.data.target.vocab):,} {noun}"
+        vocabulary = f"{self.data.target.vocab.num_known:,} {token_kind(self.data.target)}s"
         return f"{vocabulary}, {sizes}, {_describe(self.parameters, self.epochs, self.minutes)}"
 
 
@@ -381,6 +380,7 @@ def plan_language_model(
 
 def _describe(parameters: int, epochs: float, minutes: float) -> str:
     number = f"{epochs:.1f}" if epochs < 3 else f"{epochs:.0f}"
-    time = f"{minutes:.0f} minutes" if minutes >= 2 else f"{60 * minutes:.0f} seconds"
+    seconds = max(1, round(60 * minutes))
+    time = f"{minutes:.0f} minutes" if minutes >= 2 else f"{seconds} second{'' if seconds == 1 else 's'}"
     size = f"{parameters / 1e6:.1f} million" if parameters >= 1e5 else f"{parameters:,}"
     return f"{size} parameters, about {number} epochs in {time}"

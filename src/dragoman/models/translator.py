@@ -426,7 +426,10 @@ class Translator(NeuralModel, BaseTranslator):
         return {**super().config(), **known, "source": self.source.config(), "target": self.target.config()}
 
     def sizes(self) -> dict[str, int]:
-        return {"source words": self.source_vocab.num_known, **super().sizes()}
+        from dragoman.evaluation.task_scores import token_kind  # which imports much
+
+        sizes = {f"source {token_kind(self.source)}s": self.source_vocab.num_known, **super().sizes()}
+        return {f"target {token_kind(self.target)}s" if name == "words" else name: sizes[name] for name in sizes}
 
     def arrays(self) -> Arrays:
         prior = {LENGTH_PRIOR + name: array for name, array in self.length_prior.arrays().items()}

@@ -19,6 +19,7 @@ from dragoman.data.placeholders import add_placeholders
 from dragoman.data.tokenizer import TREE, LinePairs, Tokenizer
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.alignment import read_gold_alignments
+from dragoman.evaluation.task_scores import token_kind
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting, with_size_preset
 from dragoman.models.copying import knows_placeholders
 from dragoman.models.planning import EncodedPairs, StoredRun, TranslatorPlanner, plan_fine_tuning
@@ -157,7 +158,7 @@ def _prepare_lines(
     if dev is None and (is_planned if stored is None else stored.dev_pairs):
         lines, dev = _hold_out_dev(lines)
         if dev is not None:
-            remedy = "to use another text, give --dev-src and --dev-tgt"
+            remedy = "to use others, give --dev-pairs, or --dev-src and --dev-tgt"
             messages.append(f"no dev text: {len(dev.source):,} pairs are held out; {remedy}")
     return lines, dev, messages
 
@@ -288,10 +289,12 @@ def describe_data(setup: TrainingSetup, *, units_were_chosen: bool, is_continued
     """Yield lines about the size of the data and the model, and about problems of the data."""
     model, pairs = setup.translator, setup.pairs
     tokenizers = model.source, model.target
-    kinds = " and ".join(f"{len(tokenizer.vocab):,} ({tokenizer.segmenter.spec})" for tokenizer in tokenizers)
+    kinds = [f"{tokenizer.vocab.num_known:,} {token_kind(tokenizer)}s" for tokenizer in tokenizers]
     read, predicted = (int(text.sizes.sum()) for text in (pairs.source, pairs.target))
-    reason = "; --units was chosen for this text" if units_were_chosen else ""
-    yield f"{len(pairs):,} pairs, {read:,} and {predicted:,} tokens; vocabularies of {kinds}{reason}"
+    units = list(dict.fromkeys(tokenizer.segmenter.spec for tokenizer in tokenizers))
+    options = " ".join(f"{option} {value}" for option, value in zip(("--units", "--tgt-units"), units, strict=False))
+    chosen = f" ({options}, chosen for this text)" if units_were_chosen else ""
+    yield f"{len(pairs):,} pairs with {read:,} and {predicted:,} tokens; vocabularies: {' and '.join(kinds)}{chosen}"
     if blank := int(((pairs.source.sizes == 1) != (pairs.target.sizes == 1)).sum()):
         yield f"pairs with one blank side: {blank:,}; dragoman doctor lists them, and removes them with --fix"
     for name, text in (("source", pairs.source), ("target", pairs.target)):

@@ -54,29 +54,7 @@ class NamedEvaluation:
 def likelihood_text(result: NamedEvaluation) -> str:
     """Return all figures of one model, with explanations."""
     likelihood, floor, gap = result.evaluation.likelihood, result.evaluation.floor, result.evaluation.gap
-    context = "the state is kept between them" if result.carries else "each is scored separately"
-    if result.dynamic is not None:
-        context = "the model learned from the sentences before"
-    token = {"word": "word", "char": "character"}.get(result.units.partition(":")[0], "piece")
-    tokens, characters = f"{token}s", f"{likelihood.characters:,}"
-    rows: list[tuple[str, object, str]] = [
-        ("sentences", likelihood.sentences, f"lines, including empty ones; {context}"),
-        ("words", likelihood.words, "separated by spaces"),
-        ("tokens", likelihood.tokens, f"{tokens} and sentence ends </s>: all predictions"),
-        ("unknown words", likelihood.unknown_words, f"{tokens} outside the vocabulary"),
-        ("log-likelihood", likelihood.log_likelihood, "natural log; an unknown word counts as <unk>"),
-        ("log-likelihood unknown", likelihood.log_likelihood_unknown, "of unknown words, by the unknown-word model"),
-        ("perplexity", likelihood.perplexity, "per word, counting </s>, with the full cost of unknown words"),
-        ("perplexity words", likelihood.perplexity_words, "the same, but not counting </s>"),
-        ("perplexity class", likelihood.perplexity_class, "per word, counting </s>; an unknown word counts as <unk>"),
-        ("perplexity known", likelihood.perplexity_known, "per word, counting </s>, without unknown words"),
-        ("perplexity characters", _format_digits(likelihood.perplexity_characters), "per character"),
-        ("bits per character", _format_digits(likelihood.bits_per_character), f"over {characters} characters"),
-    ]
-    if token != "word":
-        rows[-3] = ("perplexity tokens", likelihood.perplexity_tokens, f"per {token}; not comparable between units")
-    if likelihood.impossible:
-        rows.append(("impossible tokens", likelihood.impossible, "with probability 0: perplexity is infinite"))
+    rows = _likelihood_rows(result)
     if floor is None:
         lines = [format_table([result.name, "", ""], rows)]
     else:
@@ -97,8 +75,9 @@ def likelihood_text(result: NamedEvaluation) -> str:
     lines += ["", f"{per_token} nats per token{unknown}"]
     if gap is not None:
         by_class, full = (format_cell(_format_nats(ratio)) for ratio in (gap.by_class, gap.full))
-        lines.append(f"above the floor: {by_class} nats per token by class, {full} in full")
-        lines.append("floor: the values of the true distribution, ± standard error")
+        if_unknown = f", {by_class} if unknown words are only predicted as <unk>" if likelihood.unknown_words else ""
+        lines.append(f"above the floor: {full} nats per token{if_unknown}")
+        lines.append("floor: the best possible values, by the true distribution, ± standard error")
     if likelihood.matched_orders:
         orders = sorted(likelihood.matched_orders.items())
         counts = [(order, count, 100 * count / likelihood.tokens) for order, count in orders]
@@ -106,40 +85,81 @@ def likelihood_text(result: NamedEvaluation) -> str:
     return "\n".join(lines)
 
 
+def _likelihood_rows(result: NamedEvaluation) -> list[tuple[str, object, str]]:
+    """Return the name, the value and the explanation of each figure."""
+    likelihood = result.evaluation.likelihood
+    context = "the state is kept between them" if result.carries else "each is scored separately"
+    if result.dynamic is not None:
+        context = "the model learned from the sentences before"
+    token = {"word": "word", "char": "character"}.get(result.units.partition(":")[0], "subword")
+    tokens, characters = f"{token}s", f"{likelihood.characters:,}"
+    rows: list[tuple[str, object, str]] = [
+        ("sentences", likelihood.sentences, f"lines, including empty ones; {context}"),
+        ("words", likelihood.words, "separated by spaces"),
+        ("tokens", likelihood.tokens, f"{tokens} and sentence ends </s>: all predictions"),
+        ("unknown words", likelihood.unknown_words, f"{tokens} outside the vocabulary"),
+        ("log-likelihood", likelihood.log_likelihood, "sum of natural logs; an unknown word is predicted as <unk>"),
+    ]
+    exactly = ""
+    if likelihood.unknown_words:
+        exactly = "; which unknown word it is, counts as well"
+        rows.append(("log-likelihood unknown", likelihood.log_likelihood_unknown, "which unknown word it is"))
+    rows += [
+        ("perplexity", likelihood.perplexity, f"per word, counting </s>{exactly}"),
+        ("perplexity words", likelihood.perplexity_words, "the same, but not counting </s>"),
+    ]
+    if likelihood.unknown_words:
+        by_class = "per word, counting </s>; an unknown word is only predicted as <unk>"
+        rows.append(("perplexity class", likelihood.perplexity_class, by_class))
+    if token != "word":
+        rows.append(("perplexity tokens", likelihood.perplexity_tokens, f"per {token}; not comparable between units"))
+    elif likelihood.unknown_words:
+        rows.append(("perplexity known", likelihood.perplexity_known, "per word, counting </s>, without unknown words"))
+    rows += [
+        ("perplexity characters", _format_digits(likelihood.perplexity_characters), "per character"),
+        ("bits per character", _format_digits(likelihood.bits_per_character), f"over {characters} characters"),
+    ]
+    if likelihood.impossible:
+        rows.append(("impossible tokens", likelihood.impossible, "with probability 0: perplexity is infinite"))
+    return rows
+
+
 def likelihood_table(results: Sequence[NamedEvaluation]) -> str:
     """Return several models as a table with one row each."""
-    headers = ["model", "perplexity", "words", "class", "known", "characters", "bits/char", "unknown"]
-    headers += ["log-lik.", "log-lik. unknown"]
+    likelihoods = [result.evaluation.likelihood for result in results]
     has_units = any(result.units != "word" for result in results)
-    headers[1:1] = ["units"] if has_units else []
-    rows = [
-        [
-            result.name,
-            *([result.units] if has_units else []),
-            likelihood.perplexity,
-            likelihood.perplexity_words,
-            likelihood.perplexity_class,
-            likelihood.perplexity_known,
-            _format_digits(likelihood.perplexity_characters),
-            _format_digits(likelihood.bits_per_character),
-            likelihood.unknown_words,
-            likelihood.log_likelihood,
-            likelihood.log_likelihood_unknown,
-        ]
-        for result in results
-        for likelihood in [result.evaluation.likelihood]
-    ]
-    first = results[0].evaluation.likelihood
-    sizes = f"{first.sentences:,} sentences, {first.words:,} words, {first.characters:,} characters"
-    legend = "perplexity per word with the full cost of unknown words, the same without </s>, by class, of known words"
-    parts = [format_table(headers, rows), f"{sizes}; {legend}, and per character"]
+    has_unknown = any(likelihood.unknown_words for likelihood in likelihoods)
+    columns: dict[str, list[object]] = {"model": [result.name for result in results]}
     if has_units:
-        parts.append("per word and per character, models of different units can be compared; by class and known, not")
+        columns["units"] = [result.units for result in results]
+    columns["perplexity"] = [likelihood.perplexity for likelihood in likelihoods]
+    columns["perplexity words"] = [likelihood.perplexity_words for likelihood in likelihoods]
+    legend = ["perplexity: per word, counting </s>", "perplexity words: not counting </s>"]
+    if has_unknown and not has_units:
+        columns["perplexity class"] = [likelihood.perplexity_class for likelihood in likelihoods]
+        columns["perplexity known"] = [likelihood.perplexity_known for likelihood in likelihoods]
+        legend[0] += "; which unknown word it is, counts as well"
+        legend.append("perplexity class: an unknown word is only predicted as <unk>")
+        legend.append("perplexity known: without unknown words")
+    columns["perplexity characters"] = [_format_digits(item.perplexity_characters) for item in likelihoods]
+    columns["bits/char"] = [_format_digits(likelihood.bits_per_character) for likelihood in likelihoods]
+    columns["unknown"] = [likelihood.unknown_words for likelihood in likelihoods]
+    columns["log-lik."] = [likelihood.log_likelihood for likelihood in likelihoods]
+    if has_unknown:
+        columns["log-lik. unknown"] = [likelihood.log_likelihood_unknown for likelihood in likelihoods]
+    first = likelihoods[0]
+    sizes = f"{first.sentences:,} sentences, {first.words:,} words, {first.characters:,} characters"
+    table = format_table(list(columns), list(zip(*columns.values(), strict=True)))
+    parts = [table, "\n".join([sizes, *legend, "perplexity characters: per character"])]
+    if has_units:
+        parts.append("models of different units can be compared by these perplexities")
     if carrying := [result.name for result in results if result.carries]:
         parts.append(f"the state is kept between sentences by {', '.join(carrying)}")
     if results[0].evaluation.floor is not None:
         parts.append(floor_table([(result.name, result.evaluation) for result in results]))
-        parts.append("floor: the values of the true distribution, ± standard error; nats per token above it")
+        parts.append(
+            "floor: the best possible values, by the true distribution, ± standard error; nats per token above it"
+        )
     return "\n\n".join(parts)
 
 
@@ -150,7 +170,7 @@ def _format_digits(value: float) -> str:
 
 def floor_table(results: Sequence[tuple[str, LanguageModelEvaluation]]) -> str:
     """Return named models and the floor: by class, then in full. Models without a floor are left out."""
-    headers = ["model", "class", "floor", "nats above", "perplexity", "floor", "nats above"]
+    headers = ["model", "perplexity class", "floor", "nats above", "perplexity", "floor", "nats above"]
     rows: list[list[object]] = []
     for name, result in results:
         floor, gap, likelihood = result.floor, result.gap, result.likelihood

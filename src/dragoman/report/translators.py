@@ -259,13 +259,11 @@ def _score_list(evaluations: Mapping[str, TranslatorEvaluation], search: SearchD
     rows: list[TextRow]
     if task.kind == TargetKind.SENTENCES:
         rows = [("sentences", scores.sentences, str(search)), *metric_rows.values(), *_word_rows(evaluation)]
-        last: list[TextRow] = []
     else:
-        last = [metric_rows.pop(metric) for metric in SENTENCE_METRICS]
         several = f"{task.entries_with_variants:,} with several references, of which the closest counts; "
         rows = [("words", task.entries, f"{several if task.entries_with_variants else ''}{search}")]
-        rows += metric_rows.values()
-    rows += [*_perplexity_rows(evaluation), *last]
+        rows += (metric_rows[result.name] for result in task.shown_results)
+    rows += _perplexity_rows(evaluation)
     if scores.empty or evaluation.unfinished:
         rows.append(("empty", scores.empty, f"translations without words; {evaluation.unfinished:,} were cut off"))
     if evaluation.alignment is not None:
@@ -278,14 +276,18 @@ def _word_rows(evaluation: TranslatorEvaluation) -> list[TextRow]:
     """Return what concerns the words of sentences."""
     scores, edits = evaluation.scores, evaluation.edits
     rows: list[TextRow] = [
-        ("length ratio", f"{scores.length_ratio:.3f}", "words, divided by words of the references"),
-        ("exactly right", f"{100 * edits.exact_match:.1f}%", "translations that are the same as the reference"),
-        ("word error rate", f"{100 * edits.word_error_rate:.1f}%", "words to insert, delete or replace"),
-        ("repeated words", edits.repeated, "more often than in the reference, after the first"),
-        ("dropped words", edits.dropped, f"of {edits.words:,} in the references, with nothing in their place"),
+        ("length ratio", f"{scores.length_ratio:.3f}", "words of the translations, divided by words of the references"),
+        ("exactly right", f"{100 * edits.exact_match:.1f}%", "of the translations are the same as the reference"),
+        (
+            "word error rate",
+            f"{100 * edits.word_error_rate:.1f}%",
+            "words to insert, delete or replace, in % of the words of the references",
+        ),
+        ("repeated words", edits.repeated, "words that a translation has again, and its reference has not"),
+        ("dropped words", edits.dropped, f"of the {edits.words:,} words of the references are left out"),
     ]
     if (recall := evaluation.unknown_word_recall) is not None and recall.words:
-        explanation = f"of {recall.words:,} in the references that are not in its vocabulary"
+        explanation = f"of the {recall.words:,} words of the references that are not in its vocabulary"
         rows.append(("unknown words found", recall.recalled, explanation))
     return rows
 
@@ -294,13 +296,20 @@ def _perplexity_rows(evaluation: TranslatorEvaluation) -> list[TextRow]:
     likelihood = evaluation.reference_likelihood
     floor = "" if evaluation.floor is None else f"; the true distribution has {evaluation.floor.value:,.2f}"
     speed = len(evaluation.translations) / evaluation.seconds
-    by_class = f"the same, if {likelihood.unknown:,} unknown tokens are only scored as being unknown"
-    return [
-        ("perplexity", evaluation.perplexity, f"of the references, per word or sentence end{floor}"),
-        ("perplexity class", evaluation.perplexity_class, by_class),
-        ("perplexity characters", f"{likelihood.perplexity_characters:.4f}", "per character"),
-        (f"{evaluation.task_scores.unit}s per second", speed, f"{evaluation.seconds:,.1f} seconds"),
+    task = evaluation.task_scores
+    rows: list[TextRow] = [
+        ("perplexity", evaluation.perplexity, f"of the references, per {task.token} or end of a line{floor}"),
     ]
+    if likelihood.unknown:
+        by_class = (
+            f"the same, but the {likelihood.unknown:,} unknown words need not be spelled, only predicted as <unk>"
+        )
+        rows.append(("perplexity class", evaluation.perplexity_class, by_class))
+    if task.kind != TargetKind.PHONES:
+        rows.append(
+            ("perplexity characters", f"{likelihood.perplexity_characters:.4f}", "of the references, per character")
+        )
+    return [*rows, (f"{task.unit}s per second", speed, f"translated in {evaluation.seconds:,.1f} seconds")]
 
 
 def _diagnosis_rows(errors: Mapping[str, int]) -> list[TextRow]:
@@ -323,9 +332,9 @@ def _score_table(evaluations: Mapping[str, TranslatorEvaluation], search: Search
     results = list(evaluations.values())
     first = results[0]
     columns: dict[str, list[object]] = {"system": list(evaluations)}
-    for number, metric in enumerate(first.task_scores.results):
+    for metric in first.task_scores.shown_results:
         name = f"{metric.name}, %" if metric.is_percentage else metric.name
-        columns[name] = [f"{result.task_scores.results[number].value:.2f}" for result in results]
+        columns[name] = [f"{result.task_scores.of(metric.name).score:.2f}" for result in results]
     if first.task_scores.kind == TargetKind.SENTENCES:
         columns |= {
             "length ratio": [f"{result.scores.length_ratio:.3f}" for result in results],
@@ -334,8 +343,8 @@ def _score_table(evaluations: Mapping[str, TranslatorEvaluation], search: Search
         }
     columns |= {
         "perplexity": [result.perplexity for result in results],
-        "characters": [f"{result.reference_likelihood.perplexity_characters:.4f}" for result in results],
-        "sentences/s": [len(result.translations) / result.seconds for result in results],
+        "perplexity characters": [f"{result.reference_likelihood.perplexity_characters:.4f}" for result in results],
+        f"{first.task_scores.unit}s/s": [len(result.translations) / result.seconds for result in results],
     }
     if any(result.alignment is not None for result in results):
         columns["alignment error, %"] = [
@@ -347,6 +356,6 @@ def _score_table(evaluations: Mapping[str, TranslatorEvaluation], search: Search
     floor = "" if first.floor is None else f"; perplexity of the true distribution: {first.floor.value:,.2f}"
     table = format_table(list(columns), list(zip(*columns.values(), strict=True)))
     task = first.task_scores
-    explanations = [f"{metric.name}: {metric.description}\n" for metric in task.results if metric.is_percentage]
+    explanations = [f"{metric.name}: {metric.description}\n" for metric in task.shown_results if metric.is_percentage]
     signatures = f"BLEU|{first.scores.signature}\nchrF2|{first.scores.chrf_signature}"
     return f"{table}\n\n{task.entries_text}, {search}{floor}\n{''.join(explanations)}{signatures}"

@@ -18,29 +18,30 @@ class TrainingConfig(Settings):
     'adam'
     """
 
+    minutes: float | None = Field(default=None, gt=0)
+    """Time for training in minutes, of all runs if it is interrupted and resumed. Default: no limit."""
+    max_epochs: int | None = Field(default=20, ge=1)
+    """Maximum number of passes over the training text; none: no limit."""
+    max_updates: int | None = Field(default=None, ge=1)
+    """Maximum number of updates. Default: no limit."""
     optimizer: Literal["sgd", "momentum", "adagrad", "adam"] = "adam"
     """Optimizer."""
     learning_rate: float = Field(default=0.001, gt=0)
     """Learning rate."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
-    """Momentum of the optimizer `momentum`."""
+    """Momentum, for --optimizer momentum."""
     batch_size: int = Field(default=1000, ge=0)
     """Words per batch, in whole sentences. 1: one sentence per batch; 0: the whole text. For a model that carries its
-    state: parallel rows of text times `steps`."""
+    state: number of parallel rows of text, times --steps."""
     batch_by: Literal["words", "sentences"] = "words"
-    """Unit of batch_size. For a model that carries its state, `sentences` counts parallel rows of text."""
+    """What --batch-size counts. For a model that carries its state, sentences are parallel rows of text."""
     pool: int = Field(default=0, ge=0)
     """Number of batches whose sentences are sorted by length together to reduce padding; 0: no sorting."""
     steps: int = Field(default=35, ge=1)
     """Truncated back-propagation length in words, for a model that carries its state."""
-    max_epochs: int | None = Field(default=20, ge=1)
-    """Maximum number of passes over the training text; None: no limit."""
-    max_updates: int | None = Field(default=None, ge=1)
-    """Maximum number of updates. Default: no limit."""
-    minutes: float | None = Field(default=None, gt=0)
-    """Minutes of training, including the time before training was resumed. Default: no limit."""
     patience: int = Field(default=3, ge=1)
-    """Stop after this many evaluations without improvement; with the schedule `cooldown`, start its cooldown."""
+    """Stop after this many evaluations without improvement; with --schedule cooldown, lower the learning
+    rate first."""
     check_every: int | None = Field(default=None, ge=1)
     """Updates between evaluations on the dev text. Default: one evaluation per epoch."""
     dev_sample: int | None = Field(default=None, ge=1)
@@ -48,14 +49,14 @@ class TrainingConfig(Settings):
     decay: float = Field(default=0.5, gt=0, le=1)
     """Multiply the learning rate by this after an evaluation without improvement; 1: no decay."""
     schedule: Literal["constant", "linear", "cosine", "cooldown", "inverse-sqrt"] = "constant"
-    """Learning rate schedule. `linear` and `cosine` reach 0 at the limit of training; `cooldown` is constant and
-    decreases linearly to 0 at the end of training, or as soon as the dev loss has stopped improving."""
+    """Learning rate schedule. linear and cosine reach 0 at the limit of training; cooldown is constant and decreases
+    linearly to 0 at the end of training, or as soon as the dev loss has stopped improving."""
     cooldown: float = Field(default=0.4, gt=0, lt=1)
-    """Share of training over which the schedule `cooldown` decreases the learning rate."""
+    """Share of training over which --schedule cooldown decreases the learning rate."""
     warmup: int = Field(default=0, ge=0)
     """Updates over which the learning rate rises from 0."""
     clip: float | None = Field(default=None, gt=0)
-    """Maximum norm of the gradient; larger gradients are scaled down. Default: no clipping."""
+    """Maximum norm of the gradient; larger gradients are scaled down; none: no limit."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """Label smoothing: probability mass spread over all words."""
     average: float = Field(default=0.0, ge=0, lt=1)
@@ -70,7 +71,8 @@ class TrainingConfig(Settings):
     """Share of the words seen once that are replaced by <unk> in training, so that the model learns its probability.
     Default: 0.5, or 0 if the text has unknown words, the vocabulary is closed, or the model was trained before."""
     freeze: tuple[str, ...] = ()
-    """Parts of the model that are not trained, by the names of its modules, such as encoder,embedding."""
+    """Parts of the model that are not trained, by the names of its modules, such as encoder,embedding. Default: all
+    parts are trained."""
     replay_share: float = Field(default=0.3, gt=0, lt=1)
     """Share of old sentences in every epoch, if there is an old text to replay."""
     seed: int = Field(default=1, ge=0)

@@ -76,7 +76,7 @@ def with_replay(data: Examples, old: Examples, order: DataOrder) -> tuple[Exampl
         return order.epoch_batches(examples.select(indices), config, epoch)
 
     return both, replace(
-        order, epoch_batches=epoch_batches, description=f"{order.description}, {{replay_share:.0%}} old"
+        order, epoch_batches=epoch_batches, description=f"{order.description}, {{replay_share:.0%}} of them old"
     )
 
 
