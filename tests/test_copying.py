@@ -127,7 +127,7 @@ def test_items_have_spaces_as_in_the_source_and_punctuation_follows_them() -> No
     assert insert_items(tokens, [CopiedItem("😀", 4)], source, None, tokenizer) == "The dog sees Tom 😀."
     assert insert_items(tokens, [CopiedItem("😀", 5)], source, None, tokenizer) == "The dog sees Tom. 😀"
     assert insert_items(tokens, [CopiedItem("{0}", 0)], source, None, tokenizer) == "{0} The dog sees Tom."
-    pair = [CopiedItem("{0}", 0), CopiedItem("%s", 0, is_attached=True)]
+    pair = [CopiedItem("{0}", 0), CopiedItem("%s", 0, space_before=False)]
     assert insert_items(tokens, pair, source, None, tokenizer) == "{0}%s The dog sees Tom."
 
 
@@ -201,11 +201,11 @@ def test_a_translator_that_knows_placeholders_reads_one_for_each_item(kind: str)
 
 
 def test_items_belong_to_the_part_of_a_long_line_that_has_them() -> None:
-    first, second, third = CopiedItem("X", 2), CopiedItem("Y", 2), CopiedItem("Z", 3)
+    first, second, third = CopiedItem("X", 2), CopiedItem("Y", 2, has_placeholder=True), CopiedItem("Z", 3)
     taken_out = SegmentedLine("", (("a", "b"), ("c",)), (first, third))
     assert taken_out.items_of_chunks == [[first], [CopiedItem("Z", 1)]]
     kept = SegmentedLine("", (("a", "b"), (PLACEHOLDER, "c")), (second,))
-    assert kept.items_of_chunks == [[], [CopiedItem("Y", 0)]]
+    assert kept.items_of_chunks == [[], [CopiedItem("Y", 0, has_placeholder=True)]]
 
 
 def test_training_with_placeholders(good: Any, run: Any, tmp_path: Path) -> None:  # noqa: F811
@@ -233,7 +233,7 @@ def test_training_with_placeholders(good: Any, run: Any, tmp_path: Path) -> None
 
 def test_written_placeholders_are_filled_by_attention() -> None:
     tokenizer, source = Tokenizer.train("word", ["a b"], min_count=1), (PLACEHOLDER, "A", PLACEHOLDER)
-    items = [CopiedItem("X", 0), CopiedItem("Y", 2)]
+    items = [CopiedItem("X", 0, has_placeholder=True), CopiedItem("Y", 2, has_placeholder=True)]
     swapped = np.array([[0.0, 0.1, 0.9], [0.0, 1.0, 0.0], [0.8, 0.0, 0.2]])
     tokens = [PLACEHOLDER, "a", PLACEHOLDER]
     assert insert_items(tokens, items, source, swapped, tokenizer) == "Y a X"

@@ -52,10 +52,10 @@ SUBSTITUTES = {
     **dict.fromkeys("’‘‚‛`´ʼ", "'"),
     **dict.fromkeys("“”„‟«»", '"'),
     **dict.fromkeys("–—−‐‑‒―", "-"),
-    **dict.fromkeys("\u00ad\u200b\u200e\u200f\u2060\ufeff", ""),  # invisible
     "…": "...",
     "ß": "ss",
 }
+FIRST_TAG = "\U000e0000"
 
 
 def find_items(text: str) -> list[Span]:
@@ -77,12 +77,29 @@ def find_unknown(text: str, alphabet: frozenset[str]) -> list[Span]:
     """
     if alphabet.issuperset(text):
         return []
-    spans = list[Span]()
-    for unit in UNIT.finditer(text):
-        if not alphabet.issuperset(substitute_unknown(unit[0], alphabet)):
-            start = spans.pop()[0] if spans and spans[-1][1] == unit.start() else unit.start()
-            spans.append((start, unit.end()))
-    return spans
+    units = (unit for unit in UNIT.finditer(text) if not alphabet.issuperset(substitute_unknown(unit[0], alphabet)))
+    return join_spans(text, [unit.span() for unit in units])
+
+
+def join_spans(text: str, spans: Iterable[Span]) -> list[Span]:
+    """Return spans in order; those with nothing visible between them as one."""
+    joined = list[Span]()
+    for start, end in sorted(spans):
+        if joined and all(map(_is_invisible, text[joined[-1][1] : start])):
+            start, _ = joined.pop()
+        joined.append((start, end))
+    return joined
+
+
+def mask_spans(text: str, spans: Iterable[Span]) -> str:
+    """Return a text with spaces instead of spans.
+
+    >>> mask_spans("a %s", [(2, 4)])
+    'a   '
+    """
+    for start, end in spans:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
 
 
 def script(letter: str) -> str:
@@ -131,6 +148,13 @@ def substitute_unknown(text: str, alphabet: frozenset[str]) -> str:
 def _substitute(letter: str, alphabet: frozenset[str]) -> str:
     if letter.isspace():
         return " "
+    if _is_invisible(letter):
+        return ""
     plain = "".join(part for part in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(part))
     candidates = (SUBSTITUTES.get(letter), unicodedata.normalize("NFKC", letter), plain, letter.lower(), letter.upper())
     return next((form for form in candidates if form is not None and alphabet.issuperset(form)), letter)
+
+
+def _is_invisible(character: str) -> bool:
+    """Whether a character only says how others are written; tags of emoji, which are also of this category, do not."""
+    return unicodedata.category(character) == "Cf" and character < FIRST_TAG

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-from dragoman.data.copied_items import PLACEHOLDER, Span, find_items, split_at
+from dragoman.data.copied_items import PLACEHOLDER, Span, find_items, mask_spans, split_at
 from dragoman.data.long_numbers import DIGITS, find_long_numbers
 from dragoman.data.scanner import UNSPACED
 
@@ -29,7 +29,10 @@ def add_placeholders(source: Sequence[str], target: Sequence[str], seed: int) ->
     >>> source[0].replace(PLACEHOLDER, "_"), target[0].replace(PLACEHOLDER, "_")
     ('Zeile _ von _', 'line _ of _')
     """
-    outside = [_mask_items(line) for line in source], [_mask_items(line) for line in target]
+    outside = (
+        [mask_spans(line, find_items(line)) for line in source],
+        [mask_spans(line, find_items(line)) for line in target],
+    )
     random, copies = Random(seed), _copied_words(*outside)
     pairs = []
     for first, second, *masked in zip(source, target, *outside, strict=True):
@@ -42,13 +45,6 @@ def add_placeholders(source: Sequence[str], target: Sequence[str], seed: int) ->
             spans += [random.choice(words)] if words and random.random() < PLACEHOLDER_SHARE else []
         pairs.append((_replace(first, [span for span, _ in spans]), _replace(second, [span for _, span in spans])))
     return [first for first, _ in pairs], [second for _, second in pairs]
-
-
-def _mask_items(line: str) -> str:
-    """Return a line with spaces instead of its items."""
-    for start, end in find_items(line):
-        line = line[:start] + " " * (end - start) + line[end:]
-    return line
 
 
 def _copied_words(source: Sequence[str], target: Sequence[str]) -> set[str]:

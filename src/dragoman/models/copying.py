@@ -1,28 +1,36 @@
 """Parts of a source line that a translator should not read: they are taken out, and put into the translation.
 
 Addresses, code, placeholders and characters that the translator does not know are removed before the search. A
-translator that was trained with placeholders reads and writes one for each. Otherwise, and where it has not written one,
-an item is inserted where the attention divides the translation best into words that belong to the left of it and to the
-right; without attention, at the same relative position. A line that has hardly anything else is its own translation.
+translator that was trained with placeholders reads and writes one for each, except for marks and emoji. Otherwise, and
+where it has not written one, an item is inserted where the attention divides the translation best into words that belong
+to the left of it and to the right; without attention, at the same relative position. The rest of a line is read as if
+the item had never been there. A line that has hardly anything else is its own translation.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+from itertools import accumulate
 from typing import NamedTuple
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.copied_items import (
     PLACEHOLDER,
+    Span,
     find_items,
     find_unknown,
+    join_spans,
+    mask_spans,
     script,
     split_at,
     substitute_unknown,
 )
+from dragoman.data.detokenize import MARKS, NO_SPACE_BEFORE, WIDE_MARKS
 from dragoman.data.long_numbers import find_long_numbers
 from dragoman.data.scanner import UNSPACED
 from dragoman.data.segmenters import SPACE_MARK
@@ -33,6 +41,9 @@ TECHNICAL_MARKS = frozenset("_@#/\\%{}$`()")  # of items, not of sentences
 MIN_MARK_SHARE = 0.001  # of such a mark among the tokens, for a translator of characters to know its use
 MIN_LETTER_SHARE = 0.75  # of the characters; a text with fewer letters is about numbers or signs, and needs all of them
 
+CLOSING_MARKS = NO_SPACE_BEFORE | frozenset(MARKS)
+CLOSING_CATEGORIES, OPENING_CATEGORIES = ("Pe", "Pf", "Po"), ("Ps", "Pi")  # of Unicode
+
 Tokens = tuple[str, ...]
 
 
@@ -41,7 +52,9 @@ class CopiedItem(NamedTuple):
 
     text: str
     position: int  # number of tokens before it
-    is_attached: bool = False  # no space is before it
+    space_before: bool = True
+    space_after: bool = True
+    has_placeholder: bool = False  # the token at its position stands for it
 
 
 class PreparedLine(NamedTuple):
@@ -52,23 +65,116 @@ class PreparedLine(NamedTuple):
     is_copied: bool = False  # it is its own translation
 
 
+class _LineWithGaps(NamedTuple):
+    """A source line without its items."""
+
+    text: str
+    alphabet: frozenset[str]
+    is_mostly_unknown: bool
+    items: list[CopiedItem]  # their positions are in characters
+
+
 def prepare_lines(texts: Sequence[str], tokenizer: Tokenizer) -> list[PreparedLine]:
     """Tokenize lines for a translator: take out items, change odd capitals and replace unknown characters."""
-    alphabets = [_alphabet(text, tokenizer) for text in texts]
-    without_items = [_take_out_items(text, tokenizer) for text in texts]
-    taken_out = [_take_out_unknown(*line, alphabet) for line, alphabet in zip(without_items, alphabets, strict=True)]
-    truecased = tokenizer.truecaser.truecase([line for line, _ in taken_out])
-    readable = [substitute_unknown(line, alphabet) for line, alphabet in zip(truecased, alphabets, strict=True)]
+    lines = [_take_out_items(text.replace(PLACEHOLDER, " "), tokenizer) for text in texts]
+    truecased = tokenizer.truecaser.truecase([line.text for line in lines])
+    readable = [substitute_unknown(text, line.alphabet) for text, line in zip(truecased, lines, strict=True)]
     segmented = tokenizer.segmenter.segment_all(readable)
-    lines = []
-    for index, (line, tokens) in enumerate(zip(readable, segmented, strict=True)):
-        if _is_mostly_unknown(without_items[index][0], alphabets[index]):  # its tokens are counted and shown
-            lines.append(PreparedLine(tuple(tokenizer.segmenter.segment(texts[index])), is_copied=True))
-        elif not any(map(str.isalpha, line)) and tokenizer.letter_share >= MIN_LETTER_SHARE:
-            lines.append(PreparedLine((), is_copied=True))
+    prepared = []
+    for index, (line, tokens) in enumerate(zip(lines, segmented, strict=True)):
+        if line.is_mostly_unknown:  # its tokens are counted and shown
+            prepared.append(PreparedLine(tuple(tokenizer.segmenter.segment(texts[index])), is_copied=True))
+        elif not tokens or (not any(map(str.isalpha, readable[index])) and tokenizer.letter_share >= MIN_LETTER_SHARE):
+            prepared.append(PreparedLine((), is_copied=True))
         else:
-            lines.append(_find_gaps(tokens, line, taken_out[index][1], tokenizer))
-    return lines
+            items = _to_token_positions(line, truecased[index], tokens, tokenizer) if line.items else []
+            prepared.append(PreparedLine(_known_placeholders(tokens, tokenizer), tuple(items)))
+    return prepared
+
+
+def _take_out_items(text: str, tokenizer: Tokenizer) -> _LineWithGaps:
+    """Return a line without its items, or with placeholders for them; what is a token of the training text stays."""
+    alphabet, spans = _alphabet(text, tokenizer), _find_unknown_items(text, tokenizer)
+    outside = mask_spans(text, spans)
+    unknown = find_unknown(outside, alphabet)
+    all_spans = join_spans(text, [*spans, *unknown])
+    kept = set[Span]()
+    if knows_placeholders(tokenizer):
+        starts = {start for start, _ in spans}
+        kept = {
+            (start, end)
+            for start, end in all_spans
+            if any(map(str.isalnum, text[start:end])) or not starts.isdisjoint(range(start, end))
+        }
+    line, items = _remove_spans(text, all_spans, kept, tokenizer)
+    return _LineWithGaps(line, alphabet, _is_mostly_unknown(outside, alphabet), items)
+
+
+def _find_unknown_items(text: str, tokenizer: Tokenizer) -> list[Span]:
+    """Return the items of a line that are not tokens of the training text.
+
+    Long numbers are items if the translator knows placeholders. Otherwise it translates a line better with its numbers.
+    """
+    spans = find_items(text)
+    if knows_placeholders(tokenizer):
+        numbers = ((number.start, number.end) for number in find_long_numbers(text))
+        spans += [(low, high) for low, high in numbers if not any(low < end and start < high for start, end in spans)]
+    return sorted((start, end) for start, end in spans if not _is_known(text[start:end], tokenizer))
+
+
+def _remove_spans(
+    text: str, spans: Sequence[Span], kept: Collection[Span], tokenizer: Tokenizer
+) -> tuple[str, list[CopiedItem]]:
+    """Return a line with placeholders for the spans that are kept and without the others, and the items."""
+    outside, texts = split_at(text, spans)
+    line, items = outside[0], list[CopiedItem]()
+    for span, item, part in zip(spans, texts, outside[1:], strict=True):
+        before = _has_space(item[0], text[: span[0]][-1:], CLOSING_CATEGORIES)
+        after = _has_space(item[-1], part[:1], OPENING_CATEGORIES)
+        items.append(CopiedItem(item, len(line.rstrip()), before, after, has_placeholder=span in kept))
+        if span not in kept:
+            line = _close_gap(line, part, tokenised=tokenizer.tokenised)
+        elif tokenizer.segmenter.kind == "word":
+            line += f" {PLACEHOLDER} {part}"
+        else:
+            line += PLACEHOLDER + part
+    return line.rstrip() if items else line, items
+
+
+def _close_gap(line: str, part: str, *, tokenised: bool) -> str:
+    """Return what was before and after an item as if the item had never been there.
+
+    >>> [_close_gap(*parts, tokenised=False) for parts in [("a ", " b"), ("a", "b"), ("a ", "b"), ("a ", "."), ("(", " a")]]
+    ['a b', 'a b', 'a b', 'a.', '(a']
+    """
+    left, right = line.rstrip(), part.lstrip()
+    if not left or not right:
+        return right if not left else line if line != left else left + part
+    is_closed = part == right and right[0] in CLOSING_MARKS
+    is_open = line == left and category(left[-1]) == "Ps"
+    is_unspaced = all(UNSPACED.match(side) or WIDE_MARKS.match(side) for side in (left[-1], right))
+    if is_closed or is_open or (is_unspaced and not tokenised):
+        return left + right
+    is_between_words = _is_in_word(left[-1]) and _is_in_word(right[0])
+    has_space = line != left or part != right or (is_between_words and not UNSPACED.search(left[-1] + right[0]))
+    return f"{left} {right}" if has_space else left + right
+
+
+def _is_in_word(character: str) -> bool:
+    return category(character)[0] in "LMN"  # letters, vowel signs, digits
+
+
+def _has_space(mark: str, neighbour: str, attached: Collection[str]) -> bool:
+    """Whether there is a space between an item and what is next to it, or would be in a script with spaces.
+
+    Args:
+        mark: the first or last character of the item.
+        neighbour: the character next to it, if there is one.
+        attached: the categories of marks that are not separated from a word there.
+    """
+    if UNSPACED.match(neighbour):
+        return category(mark) not in attached
+    return not neighbour or neighbour.isspace()
 
 
 def _alphabet(line: str, tokenizer: Tokenizer) -> frozenset[str]:
@@ -88,21 +194,6 @@ def _is_mostly_unknown(line: str, alphabet: frozenset[str]) -> bool:
     return 2 * known < len(letters)
 
 
-def _take_out_items(text: str, tokenizer: Tokenizer) -> tuple[str, list[str]]:
-    """Return a line with gaps for its items, and the items; what is a token of the training text stays.
-
-    Long numbers are items if the translator knows placeholders. Otherwise it translates a line better with its numbers.
-    """
-    text = text.replace(PLACEHOLDER, " ")
-    spans = find_items(text)
-    if knows_placeholders(tokenizer):
-        numbers = ((number.start, number.end) for number in find_long_numbers(text))
-        spans += [(low, high) for low, high in numbers if not any(low < end and start < high for start, end in spans)]
-    spans = sorted((start, end) for start, end in spans if not _is_known(text[start:end], tokenizer))
-    outside, items = split_at(text, spans)
-    return PLACEHOLDER.join(outside), items
-
-
 def _is_known(item: str, tokenizer: Tokenizer) -> bool:
     vocab = tokenizer.vocab
     if tokenizer.segmenter.kind == "char":
@@ -116,35 +207,39 @@ def knows_placeholders(tokenizer: Tokenizer) -> bool:
     return any(tokenizer.vocab.id(token) != UNK for token in (PLACEHOLDER, SPACE_MARK + PLACEHOLDER))
 
 
-def _take_out_unknown(line: str, items: list[str], alphabet: frozenset[str]) -> tuple[str, list[str]]:
-    """Return a line with more gaps, for what the translator cannot read, and the items of all gaps."""
-    outside, unknown = split_at(line, find_unknown(line, alphabet))
-    all_items, remaining = list[str](), iter(items)
-    for part, word in zip(outside, [*unknown, ""], strict=True):
-        all_items += [next(remaining) for _ in range(part.count(PLACEHOLDER))]
-        all_items += [word] if word else []
-    return PLACEHOLDER.join(outside), all_items
+def _known_placeholders(tokens: Sequence[str], tokenizer: Tokenizer) -> Tokens:
+    """Return tokens with a placeholder that the translator knows, with or without a space before it."""
+    forms = (PLACEHOLDER, SPACE_MARK + PLACEHOLDER)
+    known = [form for form in forms if tokenizer.vocab.id(form) != UNK]
+    return tuple(known[0] if known and token in forms and token not in known else token for token in tokens)
 
 
-def _find_gaps(tokens: Sequence[str], line: str, items: Sequence[str], tokenizer: Tokenizer) -> PreparedLine:
-    """Return the tokens of a line, and where its items are; gaps stay if the translator knows placeholders."""
-    if not items:
-        return PreparedLine(tuple(tokens))
-    before = [line[match.start() - 1 : match.start()] for match in re.finditer(PLACEHOLDER, line)]
-    attached = [character != "" and not character.isspace() for character in before]
-    keeps, is_char = knows_placeholders(tokenizer), tokenizer.segmenter.kind == "char"
-    kept, positions = list[str](), list[int]()
-    for token in tokens:
-        gaps = token.count(PLACEHOLDER)
-        if gaps and not keeps:
-            if kept[-1:] == [SPACE_MARK]:
-                kept.pop()
-            token = token.replace(PLACEHOLDER, "")
-        positions += [len(kept)] * gaps
-        is_space = token.strip(SPACE_MARK) == ""
-        if not is_space or not (gaps or (is_char and not kept)):
-            kept.append(token)
-    return PreparedLine(tuple(kept), tuple(CopiedItem(*item) for item in zip(items, positions, attached, strict=True)))
+def _to_token_positions(
+    line: _LineWithGaps, truecased: str, tokens: Sequence[str], tokenizer: Tokenizer
+) -> list[CopiedItem]:
+    """Return the items of a line with positions in tokens, by the number of characters before them without spaces."""
+    ends = list(accumulate(map(_count_characters, tokenizer.segmenter.token_texts(tokens))))
+    items = []
+    for item in line.items:
+        before = truecased[: _same_place(item.position, line.text, truecased)]
+        size = _count_characters(substitute_unknown(before, line.alphabet))
+        after_token = bisect_left(ends, size) + 1 if size else 0
+        items.append(item._replace(position=bisect_right(ends, size) if item.has_placeholder else after_token))
+    return items
+
+
+def _same_place(position: int, text: str, rewritten: str) -> int:
+    """Return where a position of a text is in the text with rewritten words, which may be longer or shorter."""
+    place = 0
+    for word, other in zip(*(re.findall(r"\s+|\S+", line) for line in (text, rewritten)), strict=True):
+        if position <= len(word):
+            return place + (len(other) if position == len(word) else min(position, len(other)))
+        position, place = position - len(word), place + len(other)
+    return place
+
+
+def _count_characters(text: str) -> int:
+    return sum(not character.isspace() for character in text)
 
 
 def insert_items(
@@ -155,36 +250,44 @@ def insert_items(
     tokenizer: Tokenizer,
 ) -> str:
     """Return the text of a translation with the items of its source."""
-    tokens, items = _fill_placeholders(tokens, items, attention)
-    places = [_find_place(tokens, item.position, source_tokens, attention, tokenizer) for item in items]
-    whole, text, position = tokenizer.join(tokens), "", 0
-    for place, item in sorted(zip(places, items, strict=True), key=lambda placed: placed[0]):
+    written = _choose_items(tokens, items, attention)
+    others = [item for item in items if not any(item is other for other in written)]
+    places = [_find_place(tokens, item.position, source_tokens, attention, tokenizer) for item in others]
+    whole, text, position, is_attached = tokenizer.join(tokens), "", 0, False
+    for place, item in sorted(zip(places, others, strict=True), key=lambda placed: placed[0]):
         end = max(position, len(tokenizer.join(tokens[:place])))
-        text = _append(text, whole[position:end])
-        is_attached = not text or (item.is_attached and not text[-1].isalnum())
-        text, position = text + item.text if is_attached else f"{text} {item.text}", end
-    return _append(text, whole[position:])
+        text, position = _append(text, whole[position:end], is_attached=is_attached), end
+        is_mark = not any(map(str.isalnum, item.text))
+        has_space = item.space_before or (_has_letters(text[-1:]) and not is_mark)
+        text += f" {item.text}" if text and has_space else item.text
+        is_attached = is_mark and not item.space_after
+    texts = iter([item.text for item in written])
+    text = _append(text, whole[position:], is_attached=is_attached)
+    return re.sub(f" ?{PLACEHOLDER}", lambda match: _fill(match[0], next(texts, "")), text).strip()
 
 
-def _fill_placeholders(
+def _choose_items(
     tokens: Sequence[str], items: Sequence[CopiedItem], attention: NDArray[np.float64] | None
-) -> tuple[list[str], list[CopiedItem]]:
-    """Return the tokens with an item in place of each placeholder, that with the most attention, and the other items."""
-    filled, remaining = list(tokens), list(items)
+) -> list[CopiedItem]:
+    """Return the item that each placeholder of a translation stands for, that with the most attention; none for too many."""
+    remaining, chosen = [item for item in items if item.has_placeholder], list[CopiedItem]()
     for index, token in enumerate(tokens):
-        for _ in range(token.count(PLACEHOLDER)):
-            if remaining and attention is not None:
-                item = max(remaining, key=lambda item: float(attention[index, item.position]))
-            else:
-                item = remaining[0] if remaining else CopiedItem("", 0)
-            filled[index] = filled[index].replace(PLACEHOLDER, item.text, 1)
-            remaining = [other for other in remaining if other is not item]
-    return filled, remaining
+        for _ in range(min(token.count(PLACEHOLDER), len(remaining))):
+            best = 0
+            if attention is not None:
+                best = max(range(len(remaining)), key=lambda i: float(attention[index, remaining[i].position]))
+            chosen.append(remaining.pop(best))
+    return chosen
 
 
-def _append(text: str, part: str) -> str:
+def _fill(placeholder: str, item: str) -> str:
+    """Return an item with the space before its placeholder; nothing if there is no item."""
+    return placeholder.replace(PLACEHOLDER, item) if item else ""
+
+
+def _append(text: str, part: str, *, is_attached: bool) -> str:
     """Append a part of a translation to a text that ends with an item; punctuation follows it without a space."""
-    needs_space = text and part.strip() and (part[0].isspace() or part[0].isalnum())
+    needs_space = text and part.strip() and not is_attached and (part[0].isspace() or _has_letters(part[0]))
     return f"{text} {part.strip()}" if needs_space else text + part.strip()
 
 
@@ -224,4 +327,4 @@ def _is_boundary(tokens: Sequence[str], index: int, kind: str) -> bool:
 
 
 def _has_letters(token: str) -> bool:
-    return any(map(str.isalnum, token))
+    return PLACEHOLDER in token or any(map(str.isalnum, token))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from dragoman.data.copied_items import PLACEHOLDER
 from dragoman.data.segmenters import SPACE_MARK, Segmenter
 from dragoman.models.copying import CopiedItem, PreparedLine
 
@@ -50,11 +49,10 @@ class SegmentedLine:
     @property
     def items_of_chunks(self) -> list[list[CopiedItem]]:
         """The items of each chunk, with positions in it."""
-        ends, tokens = list(accumulate(map(len, self.chunks))), self.tokens
+        ends = list(accumulate(map(len, self.chunks)))
         items: list[list[CopiedItem]] = [[] for _ in self.chunks]
         for item in self.items:
-            has_token = any(PLACEHOLDER in token for token in tokens[item.position : item.position + 1])
-            last = item.position + has_token
+            last = item.position + item.has_placeholder
             index = next((index for index, end in enumerate(ends) if last <= end), len(ends) - 1)
             start = ends[index] - len(self.chunks[index])
             items[index].append(item._replace(position=min(item.position - start, len(self.chunks[index]))))
