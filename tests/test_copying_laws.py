@@ -130,6 +130,13 @@ def test_words_after_unknown_marks_are_read_as_words() -> None:
     assert prepare_lines(["Der Hund/Tom"], tokenizer)[0].tokens == prepare_lines(["Der Hund Tom"], tokenizer)[0].tokens
 
 
+def test_unknown_numbers_and_words_with_marks_inside_are_one_item() -> None:
+    for kind in ("word", "char", "subword:54"):
+        for item in ("1.250,50", "12:30", "Москва-река", "Москва‘!"):
+            [line] = prepare_lines([f"Der Hund sieht {item} Tom."], tokenizer_of("German", kind))
+            assert [copied.text for copied in line.items] == [item]
+
+
 def test_marks_stand_in_the_translation_as_in_the_source() -> None:
     source = tokenizer_of("German", "subword:54")
     target = Tokenizer.train("word", ENGLISH, min_count=1)

@@ -12,41 +12,60 @@ Span = tuple[int, int]
 
 PLACEHOLDER = "\ufffc"  # stands for an item; Unicode's object replacement character
 
-_URL_CHARACTER = r"[^\s<>\"'`(){}\[\]|\\^。，、；：！？）」』】]"
-_URL_END = rf"(?:(?![.,;:!?*_~]){_URL_CHARACTER}|\([^\s()]*\))"  # punctuation at the end belongs to the sentence
-_URL_PATH = rf"(?:{_URL_CHARACTER}|\([^\s()]*\))*{_URL_END}"
+# Letters that may stand next to an item without a space: of scripts without spaces, and of Korean, whose particles do.
+_ATTACHED = (
+    UNSPACED.pattern[1:-1] + "\u1100-\u11ff\u3005-\u3007\u3130-\u318f\uac00-\ud7a3\uff00-\uffef\U00020000-\U0003ffff"
+)
+_W, _LETTER = rf"[^\W{_ATTACHED}]", rf"[^\W_{_ATTACHED}]"  # as \w, and without _, of other scripts
+# Spaces, punctuation and symbols outside ASCII: of Latin scripts, Armenian, Arabic, Hindi, Ethiopic, Chinese, and emoji.
+_MARKS = (
+    "\u0085-\u00bf\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368\u1680\u2000-\u2bff\u3000-\u303f"
+    "\U0001f000-\U0001ffff"
+)
+_URL_CHARACTER = rf"[^\s<>\"'`(){{}}\[\]|\\^{_MARKS}{_ATTACHED}]"
+_URL_END = (
+    rf"(?:(?![.,;:!?*_~]){_URL_CHARACTER}|\({_URL_CHARACTER}*\))"  # punctuation at the end belongs to the sentence
+)
+_URL_PATH = rf"(?:{_URL_CHARACTER}|\({_URL_CHARACTER}*\))*{_URL_END}"
 URL = (
     rf"(?:https?://|ftp://|www\.){_URL_PATH}"
-    r"|(?<![\w.@/-])(?:[a-z0-9][a-z0-9-]*\.)+(?:com|org|net|edu|gov|info|io|eu|de|ch|fr|nl|uk|jp|cn|ru)\b(?![@.]\w)"
-    rf"(?:/(?:{_URL_PATH})?)?"
+    rf"|(?<!{_W})(?<![.@/-])(?:[a-z0-9][a-z0-9-]*\.)+(?:com|org|net|edu|gov|info|io|eu|de|ch|fr|nl|uk|jp|cn|ru)"
+    rf"(?!{_W})(?![@.]{_W})(?:/(?:{_URL_PATH})?)?"
 )
-EMAIL = r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+"
+EMAIL = rf"(?<!{_W})(?<![.+-])(?:{_W}|[.+-])++@(?:{_W}|-)++(?:\.(?:{_W}|-)++)+"
 FLAGS = r"[#0+-]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?"
 # %s, %.2f. After a digit it must be a whole word: `20%s`, not `100%sicher`.
-CONVERSION = rf"{FLAGS}(?:[sd@](?:(?<!\d%[sd@])|(?![^\W_]))|[iufFeEgGxXocp](?![^\W_]))"
+CONVERSION = rf"{FLAGS}(?:[sd@](?:(?<!\d%[sd@])|(?!{_LETTER}))|[iufFeEgGxXocp](?!{_LETTER}))"
 PRINTF = (
     r"%\([^()\s]+\)[#0+-]*\d*(?:\.\d+)?[a-zA-Z]"  # %(name)s
-    rf"|%(?:\d+\$)?{CONVERSION}|%%|(?<![\w%])%L?\d{{1,2}}(?!\w)|(?<![\w%])%n(?!\w)"
+    rf"|%(?:\d+\$)?{CONVERSION}|%%|(?<!{_W})(?<!%)%(?:L?\d{{1,2}}|n)(?!{_W})"
 )
 BRACES = (
     r"\{\{[^{}]*\}\}|<%=(?:(?!<%|%>)[^\n])*+%>|[$%#]\{[^{}\s]*\}"  # {{x}}, <%= x %>, ${x}
     r"|\{[\w.\[\]-]*(?:![rsa])?(?:[:|][^{}\s]*)?\}"  # {}, {0}, {name!r:>10}, {name|upper}
     r"|\{\w+, ?(?:number|date|time|spellout|ordinal|duration)\b[^{}]*\}"  # {0, number}
 )
-VARIABLE = r"\$[A-Za-z_]\w*"
+VARIABLE = rf"\$[A-Za-z_]{_W}*"
+_FILE_PART, _NAME_PART = rf"(?:{_W}|[.~+-])+", rf"(?:{_W}|-)+"
 PATH = (
-    r"(?<![\w/.])(?:~|\.{1,2})?/(?:[\w.~+-]+/)+(?:[\w~+-]+(?:\.[\w~+-]+)*)?|(?<![\w/.])(?:~|\.{1,2})/[\w.~+-]*\w"
-    r"|\b[A-Za-z]:\\[^\s\"]*\w"
-    r"|(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:txt|md|pdf|docx?|xlsx?|csv|tsv|jsonl?|xml|ya?ml|toml|html?|css|js|py|sh|exe|zip|gz|png"
-    r"|jpe?g|gif|svg|mp[34])\b"
+    rf"(?<!{_W})(?<![/.])(?:~|\.{{1,2}})?/(?:{_FILE_PART}/)+(?:(?:{_W}|[~+-])+(?:\.(?:{_W}|[~+-])+)*|(?![{_ATTACHED}]))"
+    rf"|(?<!{_W})(?<![/.])(?:~|\.{{1,2}})/(?:{_W}|[.~+-])*{_W}"
+    rf"|(?<!{_W})[A-Za-z]:\\(?:[^\s\"\\]+\\)*[^\s\"\\{_ATTACHED}]*{_W}"
+    rf"|(?<!{_W})(?<![.-]){_NAME_PART}(?:\.{_NAME_PART})*\.(?:txt|md|pdf|docx?|xlsx?|csv|tsv|jsonl?|xml|ya?ml|toml|html?|css|js|py"
+    rf"|sh|exe|zip|gz|png|jpe?g|gif|svg|mp[34])(?!{_W})"
 )
-CODE = r"`[^`\n]+`|(?<!\S)--[A-Za-z][\w-]*|\b\w+(?:::\w+)+(?:\(\))?|(?<![\w.])[A-Za-z]\w*+(?:\.\w++)*+\(\)|\b[A-Za-z]\w*_\w+\b"
-NAME = r"(?<![\w@])@\w+(?:[.-]\w+)*|(?<![\w#&])#\w*[^\W\d]\w*"  # @tom, #tag
+CODE = (
+    rf"`[^`\n]+`|(?<!\S)--[a-z][a-z0-9-]*(?!{_W}|['’])|(?<!{_W}){_W}+(?:::{_W}+)+(?:\(\))?"
+    rf"|(?<!{_W})(?<!\.)[A-Za-z]{_W}*+(?:\.{_W}++)*+\(\)|(?<!{_W})[A-Za-z]{_W}*_{_W}+"
+)
+NAME = rf"(?<!{_W})(?<!@)@{_W}+(?:[.-]{_W}+)*|(?<![\w#&])#\w*[^\W\d]\w*"  # @tom, #tag
 PROTECTED = re.compile("|".join((URL, EMAIL, PRINTF, BRACES, VARIABLE)), re.ASCII)  # in documents, which mark code
 ITEM = re.compile("|".join((URL, EMAIL, PATH, CODE, PRINTF, BRACES, VARIABLE, NAME)))
-ITEM_MARK = re.compile(r"[@%{$/\\`#_]|--|::|\(\)|\w\.\w")  # in every item; most lines have none, which is faster to see
+# In every item; most lines have none, which is faster to see.
+ITEM_MARK = re.compile(r"[@%{$/\\`#_]|--|::|\(\)|www\.|[\w-]\.[\w-]")
 
 UNIT = re.compile(rf"(?:(?!{UNSPACED.pattern})[^\W_])+|\S")  # a word, or a character of a script without spaces
+JOINT = re.compile("[-.,:'’/]")  # may stand inside a word or number
 # Characters that a training text may not have, and how it may write them instead.
 SUBSTITUTES = {
     **dict.fromkeys("’‘‚‛`´ʼ", "'"),
@@ -68,6 +87,17 @@ def find_items(text: str) -> list[Span]:
     return [match.span() for match in ITEM.finditer(text)] if ITEM_MARK.search(text) else []
 
 
+def may_be_word(text: str, item: Span) -> bool:
+    """Whether an item looks like a command line option, but may also be a word after a dash.
+
+    >>> [may_be_word(text, (0, 6)) for text in ("--help me", "--help=me", "--help.", "--a-b", "x_help")]
+    [True, False, False, False, False]
+    """
+    start, end = item
+    is_option = text[start:end].startswith("--") and "-" not in text[start + 2 : end]
+    return is_option and text[end : end + 1] != "=" and any(map(str.isalnum, text[end:]))
+
+
 def find_unknown(text: str, alphabet: frozenset[str]) -> list[Span]:
     """Return the words and runs of other characters that an alphabet cannot write, not even with substitutes.
 
@@ -82,13 +112,23 @@ def find_unknown(text: str, alphabet: frozenset[str]) -> list[Span]:
 
 
 def join_spans(text: str, spans: Iterable[Span]) -> list[Span]:
-    """Return spans in order; those with nothing visible between them as one."""
+    """Return spans in order; those with nothing visible between them, or with a mark inside a word, as one.
+
+    >>> join_spans("1.250 1, 2", [(0, 1), (2, 5), (6, 7), (9, 10)])
+    [(0, 5), (6, 7), (9, 10)]
+    """
     joined = list[Span]()
     for start, end in sorted(spans):
-        if joined and all(map(_is_invisible, text[joined[-1][1] : start])):
+        if joined and _is_joint(text, joined[-1][1], start):
             start, _ = joined.pop()
         joined.append((start, end))
     return joined
+
+
+def _is_joint(text: str, start: int, end: int) -> bool:
+    between = text[start:end]
+    is_inside_word = JOINT.fullmatch(between) and text[start - 1].isalnum() and text[end].isalnum()
+    return bool(is_inside_word) or all(map(_is_invisible, between))
 
 
 def mask_spans(text: str, spans: Iterable[Span]) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dragoman.data.copied_items import find_items, lower_except_items, split_at
+from dragoman.data.copied_items import Span, find_items, lower_except_items, may_be_word, split_at
 from dragoman.data.scanner import UNSPACED, split_words
 
 APOSTROPHES = "'’"
@@ -55,7 +55,7 @@ class PunctuationTokenizer:
         "mr. x , the dog 's x - y ( the dog ) !"
         """
         line = lower_except_items(line) if self.lowercase else line
-        spans = [(start, end) for start, end in find_items(line) if not self._knows(line[start:end])]
+        spans = [span for span in find_items(line) if not self._knows_item(line, span)]
         outside, items = split_at(line, spans)  # addresses and code are not split
         words = list[str]()
         for text, item in zip(outside, [*items, ""], strict=True):
@@ -101,6 +101,10 @@ class PunctuationTokenizer:
 
     def _knows(self, word: str) -> bool:
         return self._escape(word) in self.vocabulary
+
+    def _knows_item(self, line: str, span: Span) -> bool:
+        item = line[slice(*span)]
+        return self._knows(item) or (may_be_word(line, span) and self._knows(item.removeprefix("--")))
 
     def _escape(self, word: str) -> str:
         return html.escape(word).replace("&#x27;", "&apos;") if self.html_escaped else word

@@ -26,6 +26,7 @@ from dragoman.data.copied_items import (
     find_unknown,
     join_spans,
     mask_spans,
+    may_be_word,
     script,
     split_at,
     substitute_unknown,
@@ -119,7 +120,7 @@ def _find_unknown_items(text: str, tokenizer: Tokenizer) -> list[Span]:
     if knows_placeholders(tokenizer):
         numbers = ((number.start, number.end) for number in find_long_numbers(text))
         spans += [(low, high) for low, high in numbers if not any(low < end and start < high for start, end in spans)]
-    return sorted((start, end) for start, end in spans if not _is_known(text[start:end], tokenizer))
+    return sorted(span for span in spans if not _is_known(text, span, tokenizer))
 
 
 def _remove_spans(
@@ -194,12 +195,14 @@ def _is_mostly_unknown(line: str, alphabet: frozenset[str]) -> bool:
     return 2 * known < len(letters)
 
 
-def _is_known(item: str, tokenizer: Tokenizer) -> bool:
-    vocab = tokenizer.vocab
+def _is_known(text: str, span: Span, tokenizer: Tokenizer) -> bool:
+    """Whether an item is a token of the training text, or a word of it after a dash."""
+    item, vocab = text[slice(*span)], tokenizer.vocab
     if tokenizer.segmenter.kind == "char":
         marks = vocab.ids(TECHNICAL_MARKS.intersection(item))
         return bool((vocab.counts[marks[marks != UNK]] > MIN_MARK_SHARE * vocab.counts.sum()).any())
-    return vocab.id(item) != UNK or vocab.id(SPACE_MARK + item) != UNK
+    texts = [item, item.removeprefix("--")] if may_be_word(text, span) else [item]
+    return any(vocab.id(form) != UNK for known in texts for form in (known, SPACE_MARK + known))
 
 
 def knows_placeholders(tokenizer: Tokenizer) -> bool:
