@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polib
@@ -28,7 +29,7 @@ from document_helpers import (
 from dragoman.core.errors import DataError
 from dragoman.data.copied_items import PROTECTED
 from dragoman.data.document_formats import DocumentFile, document_format, read_document_file
-from dragoman.data.html_documents import parse_html, write_html
+from dragoman.data.html_documents import parse_html, replace_language, write_html
 from dragoman.data.inline_markup import plain_text
 from dragoman.data.markdown_documents import parse_markdown
 from dragoman.data.markup_projection import UnitAlignment, diagonal_weights, project, split_units
@@ -362,6 +363,28 @@ def test_xliff_with_entities_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.xlf").write_text(text)
     with pytest.raises(DataError, match="declares XML entities"):
         read_document_file(str(tmp_path / "x.xlf"), "xliff")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<!DOCTYPE html>\n<HTML class=\"a\" lang='fr-FR'>", "<!DOCTYPE html>\n<HTML class=\"a\" lang='en'>"),
+        ("<html lang=fr>", "<html lang=en>"),
+        ('<html xmlns="x" xml:lang="fr" lang="fr">', '<html xmlns="x" xml:lang="en" lang="en">'),
+        ('<html lang="de"><p lang="fr">', None),
+        ('<!-- <html lang="fr"> --><html><p hreflang="fr" lang="fr">', None),
+        ('<p lang="fr">', None),
+    ],
+)
+def test_the_language_of_a_page_becomes_that_of_the_translation(
+    tmp_path: Path, text: str, expected: str | None
+) -> None:
+    assert replace_language(text, "fr", "en") == (text if expected is None else expected)
+    (tmp_path / "x.html").write_text(text)
+    options: dict[str, Any] = {"source_language": "fr", "target_language": "en"}
+    for languages, result in (({}, text), (options, text if expected is None else expected)):
+        document = read_document_file(str(tmp_path / "x.html"), "html", **languages).document
+        assert document.render([None] * len(document.segments)).text == result
 
 
 def test_deep_nesting() -> None:

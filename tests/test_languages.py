@@ -270,6 +270,64 @@ def test_single_lines_in_another_language_are_reported(
     )
 
 
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_evaluate_warns_of_other_languages(
+    good: Any, model: Path, texts: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    german, english = (write(tmp_path / f"test.{code}", text[:30]) for code, text in zip("ab", texts, strict=True))
+    lines = ["Les hommes jouent au football sur la plage avec des enfants."] * 30
+    french = write(tmp_path / "test.c", lines)
+
+    def warnings(source: Path, target: Path) -> list[str]:
+        done = good("evaluate", model, "--src", source, "--ref", target, "--beam-size", 1)
+        return [line for line in done.err.splitlines() if line.startswith("warning:")]
+
+    assert warnings(german, english) == []
+    swapped = (
+        f"warning: {english} is in the target language and {german} in the source language; exchange the two texts"
+    )
+    assert warnings(english, german) == [swapped]
+    [source], [target] = warnings(french, english), warnings(german, french)
+    assert source == f"warning: {french}: 100% of the lines do not look like German, which the model translates from"
+    assert target == f"warning: {french}: 100% of the lines do not look like English, which the model translates to"
+
+
+def test_evaluate_warns_of_references_of_other_lines(
+    good: Any, model: Path, texts: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    source = write(tmp_path / "test.de", texts[0][:200])
+    for references, is_reported in ((texts[1][:200], False), (texts[1][200:], True)):
+        target = write(tmp_path / "test.en", references)
+        err = good("evaluate", model, "--src", source, "--ref", target, "--beam-size", 1).err
+        assert (f"{target}: the references fit the sources no better than lines paired at random" in err) == is_reported
+
+
+def test_swapped_dev_texts_are_an_error(
+    run: Any, model: Path, texts: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    dev = [write(tmp_path / f"dev.{code}", text[:30]) for code, text in zip(("de", "en"), texts, strict=True)]
+    train = ["--src", model.parent / "train.de", "--tgt", model.parent / "train.en"]
+    sizes = ["--embedding", 8, "--hidden", 8, "--max-updates", 1, "--units", "char", "-o", tmp_path / "model"]
+    done = run("train", "translator", *train, "--dev-src", dev[1], "--dev-tgt", dev[0], *sizes)
+    assert done.code == 2 and "exchange --dev-src and --dev-tgt" in done.err and not (tmp_path / "model").exists()
+    english = write(tmp_path / "english.txt", texts[1][:30])
+    wrong = run("train", "translator", *train, "--dev-src", english, "--dev-tgt", dev[1], *sizes)
+    assert wrong.code == 0 and f"warning: {english}: " in wrong.err and "do not look like German" in wrong.err
+    right = run("train", "translator", *train, "--dev-src", dev[0], "--dev-tgt", dev[1], *sizes, "--force")
+    assert right.code == 0 and "do not look like" not in right.err
+
+
+def test_the_language_of_a_page_is_that_of_its_translation(good: Any, model: Path, tmp_path: Path) -> None:
+    write(tmp_path / "page.html", ['<html lang="de"><p>привет мир</p></html>'])
+    done = good("translate", model, tmp_path / "page.html")
+    assert done.out == '<html lang="en"><p>привет мир</p></html>\n'
+    assert done.err.endswith("page.html: segments translated: 0; left as they are: 1\n")
+
+
 # -- sentences ---------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.messages import info, status, warn_if_mostly_unknown
+from dragoman.cli.messages import info, status, warn, warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import (
     DEFAULT_SEARCH,
@@ -109,6 +109,7 @@ def evaluate_translators(
                     metrics=metrics,
                     **search_kwargs,
                 )
+        _warn_if_not_paired(lines, next(iter(evaluations.values())), options)
     comparisons = compare_to_first({name: result.task_scores.statistics for name, result in evaluations.items()})
     if as_json:
         print(_format_json(evaluations, comparisons, options), flush=True)
@@ -154,6 +155,7 @@ def _read(
     from dragoman.data.tokenizer import TREE
     from dragoman.evaluation.lab_reference import reference_data_of
     from dragoman.evaluation.translator import ReferenceData, are_tokenised
+    from dragoman.models.input_checks import pair_warnings
     from dragoman.models.line_translation import check_tree
 
     lines = options.pair_file.read(options.src, options.ref, options.src_field, options.ref_field, "--src, --ref")
@@ -166,6 +168,8 @@ def _read(
         else:
             source, _ = model.read_pairs(lines.source, lines.target)
             warn_if_mostly_unknown(model.source.encode(source), src)
+            for message in pair_warnings(model.source, model.target, (lines.source, lines.target), (src, ref)):
+                warn(message)
     tokenised = {
         are_tokenised(lines.target, model.target) if options.tokenised is None else options.tokenised
         for model in models
@@ -174,6 +178,19 @@ def _read(
         raise DataError("some were trained on tokenised text and some on raw text; give --tokenised or --raw for all")
     references = reference_data_of(src, ref, lines.target) if floor else ReferenceData(lines.target)
     return lines.source, replace(references, tokenised=tokenised.pop())
+
+
+def _warn_if_not_paired(
+    lines: Sequence[str], evaluation: TranslatorEvaluation, options: TranslatorEvaluationOptions
+) -> None:
+    """Warn if neither the translations nor their sources fit the references."""
+    from dragoman.doctor.text_pairing import fit_line_by_line
+
+    references = evaluation.reference_data.references
+    if fit_line_by_line(evaluation.texts, references) is False and fit_line_by_line(lines, references) is False:
+        src, ref = options.src or options.pair_file.pairs, options.ref or options.pair_file.pairs
+        fit = "the references fit the sources no better than lines paired at random"
+        warn(f"{ref}: {fit}; does line i of it belong to line i of {src}?")
 
 
 def _format_json(

@@ -293,6 +293,7 @@ def _encode_texts(
     setup: TrainingSetup, texts: TextOptions, replay: ReplayPairOptions
 ) -> tuple[TrainingTexts, LinePairs | None]:
     """Encode the dev text and the old texts, and align the training texts. Return also the lines of the old dev text."""
+    from dragoman.models.input_checks import pair_warnings
     from dragoman.models.translator_training import add_alignments, as_training_text, encode_pairs, looks_swapped
 
     with status("reading"):
@@ -303,8 +304,13 @@ def _encode_texts(
             warn_if_mostly_unknown(dev.source, setup.dev.name)
             warn_if_mostly_unknown(dev.target, texts.dev_tgt or texts.dev_pairs or setup.dev.name)
             if looks_swapped(setup.lines, as_training_text(setup.dev, setup.translator)):
-                swapped = "are --dev-src and --dev-tgt swapped?"
-                warn(f"{setup.dev.name}: has the words of the target language; {swapped}")
+                problem = "the source has the words of the target language, and the target those of the source language"
+                remedy = "exchange the two columns" if texts.dev_src is None else "exchange --dev-src and --dev-tgt"
+                raise DataError(f"{setup.dev.name}: {problem}; {remedy}")
+            names = texts.dev_src or setup.dev.name, texts.dev_tgt or setup.dev.name
+            languages = setup.translator.source, setup.translator.target
+            for message in pair_warnings(*languages, (setup.dev.source, setup.dev.target), names):
+                warn(message)
         old_dev = None if old_dev_lines is None else encode_pairs(old_dev_lines, setup.translator)
     with status("aligning the training pairs"):
         pairs, old = add_alignments(setup.pairs, setup.translator, setup.lines, texts.alignments), None

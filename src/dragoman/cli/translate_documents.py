@@ -113,7 +113,13 @@ def translate_documents(
         raise DataError("a translator of trees cannot translate documents; give it trees, line by line")
     outputs = _output_paths(list(documents), options.output)
     files = {
-        path: read_document_file(path, kind, overwrite=options.overwrite, target_language=model.target.language)
+        path: read_document_file(
+            path,
+            kind,
+            overwrite=options.overwrite,
+            source_language=model.source.language,
+            target_language=model.target.language,
+        )
         for path, kind in documents.items()
     }
     split_sentences, verbatim = not search.no_split, search.verbatim
@@ -141,7 +147,7 @@ def _summary(file: DocumentFile, unchanged: int) -> str:
     """Return how many segments are translated, and how many are not."""
     total = len(file.document.segments)
     counts = {
-        "as in the source": unchanged,
+        "left as they are": unchanged,
         "kept because they have a translation": file.already_translated,
         "skipped because of rules for plurals": file.skipped,
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dragoman.core.errors import DataError, did_you_mean
 from dragoman.data.file_formats import DOCUMENTS, recognise_format
 from dragoman.data.formats import check_utf8, display_name, read_bytes
-from dragoman.data.html_documents import parse_html
+from dragoman.data.html_documents import parse_html, replace_language
 from dragoman.data.inline_markup import ParsedDocument
 from dragoman.data.markdown_documents import parse_markdown
 from dragoman.data.po_documents import parse_po_document
@@ -44,14 +44,20 @@ def document_format(path: str, name: str | None = None) -> str:
 
 
 def read_document_file(
-    path: str, file_format: str, *, overwrite: bool = False, target_language: str | None = None
+    path: str,
+    file_format: str,
+    *,
+    overwrite: bool = False,
+    source_language: str | None = None,
+    target_language: str | None = None,
 ) -> DocumentFile:
     """Read and parse a file.
 
     Args:
         file_format: one of DOCUMENTS.
         overwrite: translate units of PO and XLIFF files again that have a translation.
-        target_language: its code, which an XLIFF file should name.
+        source_language, target_language: their codes. An XLIFF file should name the target language, and an HTML file that
+            names the source language (`<html lang="de">`) gets that of the target.
     """
     name, raw = display_name(path), read_bytes(path)
     if file_format == "xliff":
@@ -65,4 +71,8 @@ def read_document_file(
     text = raw.decode()
     if file_format in ("srt", "vtt"):
         return DocumentFile(name, file_format, parse_subtitles(text, name), prefix)
-    return DocumentFile(name, file_format, parse_html(text) if file_format == "html" else parse_markdown(text), prefix)
+    if file_format == "html":
+        if source_language is not None and target_language is not None:
+            text = replace_language(text, source_language, target_language)
+        return DocumentFile(name, file_format, parse_html(text), prefix)
+    return DocumentFile(name, file_format, parse_markdown(text), prefix)

@@ -17,6 +17,7 @@ from dragoman.data.inline_markup import (
     TextSegment,
     protect,
 )
+from dragoman.data.languages import language_of_tag
 
 # Elements that are part of a sentence. All others separate segments.
 INLINE_NAMES = """
@@ -37,6 +38,7 @@ COMMENTS = r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?(?:php|xml|=|\s).*?
 SCRIPT = rf"<(su[bp])\b{ATTRIBUTES}>(?:[^<\w]|[\d_]|</?(?!su[bp]\b)[a-z]{ATTRIBUTES}>)*+</\2\s*>"
 MARKUP = re.compile(f"{KEPT}|{SCRIPT}|{COMMENTS}|{STATEMENT.pattern}|{TAG}", re.DOTALL | re.IGNORECASE)
 JOINING = re.compile(r"<(?:!--|wbr\b|su[bp]\b)", re.IGNORECASE)  # markup inside of words
+LANGUAGE = re.compile(r"""(\s(?:xml:)?lang\s*=\s*["']?)([\w-]+)""", re.IGNORECASE)
 NO_TRANSLATION = re.compile(r"""\stranslate\s*=\s*["']?no\b|\bclass\s*=\s*["'][^"']*\bnotranslate\b""", re.IGNORECASE)
 
 
@@ -65,6 +67,22 @@ def parse_html(text: str) -> PieceDocument:
             parts.append(part)
     finish()
     return PieceDocument(builder.pieces, write_html)
+
+
+def replace_language(text: str, source: str, target: str) -> str:
+    """Replace the language of the `html` element of a document, if it is the source language.
+
+    >>> replace_language('<html lang="fr-CA"><p lang="fr">', "fr", "en")
+    '<html lang="en"><p lang="fr">'
+    """
+    tag = next((match for match in MARKUP.finditer(text) if (match[4] or "").lower() == "html" and not match[3]), None)
+    if tag is None:
+        return text
+
+    def replace(attribute: re.Match[str]) -> str:
+        return attribute[1] + target if language_of_tag(attribute[2]) == source else attribute[0]
+
+    return text[: tag.start()] + LANGUAGE.sub(replace, tag[0]) + text[tag.end() :]
 
 
 def write_html(segment: TextSegment, parts: Sequence[Part]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -111,6 +112,15 @@ def find_pairing(source: Document, target: Document, known: Pairing | None = Non
         pairing = Pairing(source, target)
         is_paired = _is_paired(pairing, known, generator) if is_equal else None
     return Pairing(source, target, pairing.segments, is_paired)
+
+
+def fit_line_by_line(source: Sequence[str], target: Sequence[str]) -> bool | None:
+    """Whether lines fit better than at random, by some hundred of them; None if there are too few to know."""
+    size = SAMPLE_SIZES[0]
+    if len(source) < MIN_PAIRS:
+        return None
+    score = pairing_score(source[:size], target[:size], np.random.default_rng(0))
+    return None if score is None else score >= MIN_PAIRING_SCORE
 
 
 def _is_paired(pairing: Pairing, known: Pairing | None, generator: np.random.Generator) -> bool | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dragoman.data.detokenize import looks_tokenised
 from dragoman.data.formats import NumberedLine
 from dragoman.data.languages import describe_language
-from dragoman.data.letter_profiles import LineLetters, foreign_lines, line_letters
+from dragoman.data.letter_profiles import MAX_FOREIGN_SHARE, LineLetters, foreign_lines, line_letters
 from dragoman.data.segmenters import SPACE_MARK, token_name
 from dragoman.data.tokenizer import TREE, Tokenizer
 from dragoman.data.trees import parse_tree
@@ -17,6 +17,7 @@ from dragoman.models.text_pipeline import TranslatedSentence
 from dragoman.models.translation import BaseTranslator
 
 MAX_LISTED_LINES = 5
+MAX_CHECKED_PAIRS = 1000  # of a text
 CONTEXT_LINES = 256  # before a line, which say what is usual in its text
 
 
@@ -128,6 +129,26 @@ def input_warning(model: BaseTranslator, sentences: Sequence[TranslatedSentence]
         return None
     look = "does not look" if len(foreign) == 1 else "do not look"
     return f"{len(foreign):,} of {len(sentences):,} sentences {look} like {language}"
+
+
+def pair_warnings(
+    source: Tokenizer, target: Tokenizer, texts: Sequence[Sequence[str]], names: Sequence[str]
+) -> Iterator[str]:
+    """Yield warnings about sentence pairs that are not in the languages of a translator.
+
+    `texts` are the source and the target of the pairs, and `names` those of their files.
+    """
+    texts = [text[:: max(1, len(text) // MAX_CHECKED_PAIRS)] for text in texts]
+    foreign = [len(find_foreign(texts[0], source, target)), len(find_foreign(texts[1], target, source))]
+    exchanged = [len(find_foreign(texts[0], target, source)), len(find_foreign(texts[1], source, target))]
+    are_foreign = [count > MAX_FOREIGN_SHARE * len(text) for count, text in zip(foreign, texts, strict=True)]
+    if all(are_foreign) and exchanged[0] < foreign[0] and exchanged[1] < foreign[1]:
+        yield f"{names[0]} is in the target language and {names[1]} in the source language; exchange the two texts"
+        return
+    roles = describe_role(source, "from"), describe_role(target, "to")
+    for name, text, count, is_foreign, role in zip(names, texts, foreign, are_foreign, roles, strict=True):
+        if is_foreign:
+            yield f"{name}: {100 * count / len(text):.0f}% of the lines do not look like {role}"
 
 
 def describe_unknown(tokenizer: Tokenizer, sentences: Sequence[TranslatedSentence]) -> str | None:

@@ -317,10 +317,13 @@ def describe_data(setup: TrainingSetup, *, units_were_chosen: bool, is_continued
 
 
 def looks_swapped(lines: LinePairs, dev: LinePairs) -> bool:
-    """Return whether the source words of a dev text are mostly those of the training target."""
-    source, target = ({word for line in text for word in line.split()} for text in (lines.source, lines.target))
-    words = [word for line in dev.source for word in line.split()]
-    return 2 * sum(word in source for word in words) < sum(word in target for word in words)
+    """Return whether the source words of a dev text are mostly those of the training target, and the other way round."""
+    known = [{word for line in text for word in line.split()} for text in (lines.source, lines.target)]
+    for text, own, other in ((dev.source, *known), (dev.target, *reversed(known))):
+        words = [word for line in text for word in line.split()]
+        if 2 * sum(word in own for word in words) >= sum(word in other for word in words):
+            return False
+    return True
 
 
 def as_training_text(lines: LinePairs, model: Translator | TwoWayTranslator) -> LinePairs:
