@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -21,6 +23,8 @@ WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 PART = re.compile(r"[^\W\d_]+")  # of a word with hyphens
 MIN_MIXED_SHARE, MAX_MIXED_SHARE = 0.002, 0.25  # of capitals among the letters of a text with capitals where usual
 MIN_ODD_SHARE, MIN_TITLE_SHARE = 1 / 2, 1 / 5  # of clearly unusual words, for a line to be odd; if all have capitals
+MIN_DOTLESS_SHARE = 0.1  # of ı and İ, in relation to i and I; in other languages they are at most in names
+ACUTE = "\u0301"
 MARGIN = math.log(4)  # by which a form must be more probable to be clearly so
 
 
@@ -65,22 +69,25 @@ class Truecaser:
         if self.convention == "other":
             return list(lines)
         if self.convention != "mixed":
-            return [self._change_known(line, str.lower if self.convention == "lower" else str.upper) for line in lines]
+            return [self._change_known(line) for line in lines]
         if self.segmenter.kind == "char":  # the frequencies of words are not known
-            return [line.capitalize() if is_all_caps(line) else line for line in lines]
+            return [self._upper(line[:1]) + self._lower(line[1:]) if is_all_caps(line) else line for line in lines]
         usual = self._usual_forms({word for line in lines for word in WORD.findall(line)})
         return [_rewrite(line, usual) for line in lines]
 
-    def _change_known(self, line: str, change: Callable[[str], str]) -> str:
+    def _change_known(self, line: str) -> str:
         """Change the capitals of a line; of a line of words, only those of words that are known then, not of names."""
+        is_lower = self.convention == "lower"
         if self.segmenter.kind == "word":
-            return re.sub(r"[^ \t]+", lambda word: self._known_form(word[0], change(word[0])), line)
-        if self.convention == "lower" and self.segmenter.kind != "char" and is_all_caps(line):
+            forms = self._lower_forms if is_lower else lambda word: [self._upper(word)]
+            return re.sub(r"[^ \t]+", lambda word: self._known_form(word[0], forms(word[0])), line)
+        if is_lower and self.segmenter.kind != "char" and (is_all_caps(line) or self._has_dotless_i):
             return WORD.sub(lambda word: max(self._lower_forms(word[0]), key=self._score), line)
-        return change(line)
+        return self._lower(line) if is_lower else self._upper(line)
 
-    def _known_form(self, word: str, changed: str) -> str:
-        return word if self.vocab.id(changed) == UNK else changed
+    def _known_form(self, word: str, forms: Sequence[str]) -> str:
+        known = [form for form in forms if self.vocab.id(form) != UNK]
+        return max(known, key=lambda form: self._log_prob([form]), default=word)
 
     def _usual_forms(self, words: Collection[str]) -> dict[str, _UsualForms]:
         """Return the most probable capitals of each word."""
@@ -101,13 +108,29 @@ class Truecaser:
     def _forms(self, word: str) -> list[str]:
         """Return the ways to write a word: in lower case, with capitals, and as it is."""
         lower = self._lower_forms(word)
-        capitals = [form[:1].upper() + form[1:] for form in lower] + [_capitalize_parts(form) for form in lower]
-        return [*lower, *capitals, word.upper(), word]
+        capitals = [self._capitalize(form) for form in lower]
+        parts = [PART.sub(lambda part: self._capitalize(part[0]), form) for form in lower]
+        return [*lower, *capitals, *parts, self._upper(word), word]
 
     def _lower_forms(self, word: str) -> list[str]:
-        """Return the ways to write a word in lower case: STRASSE may be strasse or straße."""
-        lower = [word.lower(), *(word.lower().replace(*pair) for pair in self._expanded)]
-        return [form for form in dict.fromkeys(lower) if form.upper() == word.upper()] or [word.lower()]
+        """Return the ways to write a word in lower case.
+
+        STRASSE may be strasse or straße. In Turkish KIZ is kız, but WINDOWS is windows. Greek capitals have no accents.
+        """
+        lower = [self._lower(word), word.lower(), *(word.lower().replace(*pair) for pair in self._expanded)]
+        if is_all_caps(word):
+            places = [(i, self._accented[letter]) for i, letter in enumerate(lower[0]) if letter in self._accented]
+            lower += [lower[0][:i] + letter + lower[0][i + 1 :] for i, letter in places]
+        return [form for form in dict.fromkeys(lower) if _without_accents(form) == _without_accents(word)] or lower[:1]
+
+    def _capitalize(self, word: str) -> str:
+        return self._upper(word[:1]) + word[1:]
+
+    def _lower(self, text: str) -> str:
+        return (text.replace("I", "ı").replace("İ", "i") if self._has_dotless_i else text).lower()
+
+    def _upper(self, text: str) -> str:
+        return (text.replace("i", "İ") if self._has_dotless_i else text).upper()
 
     def _score(self, form: str) -> float:
         return self._log_prob(self.segmenter.segment(form))
@@ -124,10 +147,30 @@ class Truecaser:
         return log_probs
 
     @cached_property
+    def _letters(self) -> Counter[str]:
+        """How often the training text has each character."""
+        letters = Counter[str]()
+        for token, count in zip(self.vocab.tokens[UNK + 1 :], self.vocab.counts[UNK + 1 :].tolist(), strict=True):
+            for letter in token:
+                letters[letter] += count
+        return letters
+
+    @cached_property
     def _expanded(self) -> list[tuple[str, str]]:
         """Letters of the vocabulary whose capitals are several letters, after the lower case of those: ss and ß."""
-        letters = set[str]().union(*self.vocab.tokens[UNK + 1 :])
-        return [(letter.upper().lower(), letter) for letter in sorted(letters) if len(letter.upper()) > 1]
+        return [(letter.upper().lower(), letter) for letter in sorted(self._letters) if len(letter.upper()) > 1]
+
+    @cached_property
+    def _has_dotless_i(self) -> bool:
+        """Whether the language has ı, with the capital I, and i with the capital İ: Turkish, Azerbaijani."""
+        letters = self._letters
+        return letters["ı"] + letters["İ"] > MIN_DOTLESS_SHARE * (letters["i"] + letters["I"])
+
+    @cached_property
+    def _accented(self) -> dict[str, str]:
+        """Letters of the vocabulary with accents that capitals do not have, by those without: Greek ά by α."""
+        accented = {unicodedata.normalize("NFD", letter): letter for letter in self._letters if "Ͱ" <= letter <= "Ͽ"}
+        return {form[0]: letter for form, letter in accented.items() if form[1:] == ACUTE and letter.islower()}
 
 
 def _rewrite(line: str, usual: dict[str, _UsualForms]) -> str:
@@ -150,5 +193,6 @@ def is_all_caps(line: str) -> bool:
     return line.isupper() and sum(map(str.isupper, line)) > 1
 
 
-def _capitalize_parts(word: str) -> str:
-    return PART.sub(lambda part: part[0][:1].upper() + part[0][1:], word)
+def _without_accents(word: str) -> str:
+    """Return a word in capitals without accents and dots, to compare forms of it."""
+    return "".join(part for part in unicodedata.normalize("NFD", word.upper()) if not unicodedata.combining(part))
