@@ -251,7 +251,7 @@ def test_large_trees_raise(run: Any, place: Path, tmp_path: Path) -> None:
 def test_unequal_line_counts_raise(run: Any, place: Path, tmp_path: Path) -> None:
     (tmp_path / "short.en").write_text("the dog\n")
     outcome = run("evaluate", place / "one", "--src", place / "test.de", "--ref", tmp_path / "short.en")
-    assert outcome.code == 2 and is_one_line(outcome.err) and "has 20; line i" in outcome.err
+    assert outcome.code == 2 and is_one_line(outcome.err) and "has 20; each line must belong to" in outcome.err
 
 
 def test_score_of_given_translations(good: Any, run: Any, place: Path, text: tuple[Any, ...], tmp_path: Path) -> None:

@@ -333,7 +333,7 @@ def test_split_reports_what_cannot_be_held_out(run: Any, good: Any, tmp_path: Pa
         (["--pairs", "TSV", "--field", "2"], "--src-field and --tgt-field"),
         (["--src", "TMX", "--tgt", "EN"], "has both sides of sentence pairs; give it alone, with --pairs"),
         (["--text", "DE", "--similarity", "7"], "above 0, at most 1"),
-        (["--src", "DE", "--tgt", "SHORT"], "line i of both"),
+        (["--src", "DE", "--tgt", "SHORT"], "each line must belong to the same line of the other file"),
         (["--text", "DE", "--field", "2"], ".tsv and .jsonl files only"),
         (["--text", "NOWHERE"], "no such file"),
     ],

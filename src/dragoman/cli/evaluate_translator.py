@@ -38,7 +38,7 @@ class TranslatorEvaluationOptions(OptionGroup):
 
     src: Annotated[str | None, option("--src FILE", "Text to translate, one sentence per line.")] = None
     ref: Annotated[
-        str | None, option("--ref, --tgt FILE", "References: line i is the translation of line i of --src.")
+        str | None, option("--ref, --tgt FILE", "References, each line the translation of the same line of --src.")
     ] = None
     src_field: SrcField = None
     ref_field: Annotated[

@@ -45,7 +45,7 @@ class CorpusOptions(OptionGroup):
     """The user's texts."""
 
     src: Annotated[str | None, option("--src FILE", "Your text to translate from, one sentence per line.")] = None
-    tgt: Annotated[str | None, option("--tgt FILE", "Its translation: line i translates line i.")] = None
+    tgt: Annotated[str | None, option("--tgt FILE", "Its translation, line by line.")] = None
     dev_src: Annotated[str | None, option("--dev-src FILE", "Dev text. Default: lines of --src are held out.")] = None
     dev_tgt: Annotated[str | None, option("--dev-tgt FILE", "The translation of --dev-src.")] = None
     test_src: Annotated[

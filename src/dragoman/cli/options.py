@@ -37,7 +37,7 @@ Field = Annotated[
 ]
 DevText = Annotated[str | None, option("--dev-text FILE", "Held-out text, to fit settings on and to evaluate.")]
 Src = Annotated[str | None, option("--src FILE", "Source text, one sentence per line, or subtitles.")]
-Tgt = Annotated[str | None, option("--tgt FILE", "Target text: line i is the translation of line i of --src.")]
+Tgt = Annotated[str | None, option("--tgt FILE", "Target text, each line the translation of the same line of --src.")]
 SrcField = Annotated[str | None, option("--src-field NAME", "Column or key of the source, for .tsv and .jsonl files.")]
 TgtField = Annotated[str | None, option("--tgt-field NAME", "Column or key of the target, for .tsv and .jsonl files.")]
 PairFile = Annotated[

@@ -421,7 +421,7 @@ class ParallelCorpus:
         )
         if len(source_corpus) != len(target_corpus):
             counts = f"{source} has {len(source_corpus)} lines but {target} has {len(target_corpus)}"
-            raise DataError(f"{counts}: line i of one must translate line i of the other")
+            raise DataError(f"{counts}: each line must have its translation in the same line of the other")
         return cls(source_corpus, target_corpus)
 
     def __len__(self) -> int:

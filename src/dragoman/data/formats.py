@@ -65,7 +65,7 @@ def read_parallel_lines(path: str, expected: int, other: str, field: str | None 
     lines = read_lines(path, field)
     if len(lines) != expected:
         counts = f"{display_name(path)} has {len(lines):,} lines and {display_name(other)} has {expected:,}"
-        raise DataError(f"{counts}; line i of both must belong to the same sentence")
+        raise DataError(f"{counts}; each line must belong to the same line of the other file")
     return lines
 
 

@@ -103,7 +103,9 @@ def _likelihood_rows(result: NamedEvaluation) -> list[tuple[str, object, str]]:
     exactly = ""
     if likelihood.unknown_words:
         exactly = "; which unknown word it is, counts as well"
-        rows.append(("log-likelihood unknown", likelihood.log_likelihood_unknown, "which unknown word it is"))
+        rows.append(
+            ("log-likelihood unknown", likelihood.log_likelihood_unknown, "natural log of which unknown words they are")
+        )
     rows += [
         ("perplexity", likelihood.perplexity, f"per word, counting </s>{exactly}"),
         ("perplexity words", likelihood.perplexity_words, "the same, but not counting </s>"),

@@ -356,6 +356,7 @@ def _score_table(evaluations: Mapping[str, TranslatorEvaluation], search: Search
     floor = "" if first.floor is None else f"; perplexity of the true distribution: {first.floor.value:,.2f}"
     table = format_table(list(columns), list(zip(*columns.values(), strict=True)))
     task = first.task_scores
-    explanations = [f"{metric.name}: {metric.description}\n" for metric in task.shown_results if metric.is_percentage]
+    explanations = [f"{metric.name}: {metric.description}" for metric in task.shown_results if metric.is_percentage]
     signatures = f"BLEU|{first.scores.signature}\nchrF2|{first.scores.chrf_signature}"
-    return f"{table}\n\n{task.entries_text}, {search}{floor}\n{''.join(explanations)}{signatures}"
+    notes = [*explanations, *([signatures] if task.kind == TargetKind.SENTENCES else [])]
+    return "\n".join([table, "", f"{task.entries_text}, {search}{floor}", *notes])
