@@ -130,6 +130,12 @@ def test_words_after_unknown_marks_are_read_as_words() -> None:
     assert prepare_lines(["Der Hund/Tom"], tokenizer)[0].tokens == prepare_lines(["Der Hund Tom"], tokenizer)[0].tokens
 
 
+def test_marks_of_tokenised_text_stay_words() -> None:
+    tokenizer = Tokenizer.train("subword:40", ["der hund sieht ( das haus ) .", "er sieht das haus ."] * 5)
+    for line in ("er sieht das haus ⟦.⟧", "er sieht das haus 😀.", "er sieht das haus 😀 ."):
+        assert prepare_lines([line], tokenizer)[0].tokens == prepare_lines(["er sieht das haus ."], tokenizer)[0].tokens
+
+
 def test_unknown_numbers_and_words_with_marks_inside_are_one_item() -> None:
     for kind in ("word", "char", "subword:54"):
         for item in ("1.250,50", "12:30", "Москва-река", "Москва‘!"):

@@ -28,6 +28,14 @@ NUMBER = re.compile(
     )
 )
 DIGITS = re.compile(r"\d+")
+THOUSANDS = re.compile(r"(?<=\d)(?=(?:\d{3})+$)")  # where groups of digits meet
+# A word or character after a number that multiplies it: 12345万 is 123.45 million. Beginnings of words of many languages.
+SCALE = re.compile(
+    rf"[{SPACES}]?(?:[十百千万萬億亿兆십백천만억조]|(?:hundred|thousand|tausend|duizend|tusen|mil\b|mill?i|milj|milh|mily|bill?i|bilh"
+    r"|trill?i|mrd|mln|mld|mio\b|lakh|crore|ribu|juta|nghìn|ngàn|triệu|tỷ|tys|tisíc|ezer|tuhat|тыс|млн|млрд|милли|мільй|мілья|χιλιάδ"
+    r"|εκατομ|δισεκ|लाख|करोड़|हज़ार|हजार|ألف|آلاف|مليون|مليار|هزار|میلی|אלף|מיליון|מיליארד|พัน|หมื่น|แสน|ล้าน))",
+    re.IGNORECASE,
+)
 MIN_DIGITS = 3
 
 
@@ -66,6 +74,26 @@ class Number(NamedTuple):
     def is_long(self) -> bool:
         return max(map(len, self.parts)) >= MIN_DIGITS
 
+    @property
+    def separators(self) -> tuple[str, str]:
+        """The mark between groups of digits, and that before the fraction; empty if there is none."""
+        marks = DIGITS.sub("", self.text)
+        return (marks[:-1][:1], marks[-1]) if self.parts[1] else (marks[:1], "")
+
+    def in_style_of(self, other: Number) -> str:
+        """Return the number with the digits and separators of another one; a fraction needs some.
+
+        >>> Number("1.250,50", 0).in_style_of(Number("1,400", 0)), Number("١٩٨٤", 0).in_style_of(Number("1943", 0))
+        ('1,250.50', '1984')
+        """
+        (whole, fraction), (group, decimal) = self.parts, other.separators
+        text = THOUSANDS.sub(group, whole)
+        if fraction:
+            decimal = decimal or ("," if group in (".", *SPACES) else ".")
+            text = f"{text}{decimal}{fraction}" if any(other.separators) else self.text
+        zero = ord(other.text[0]) - unicodedata.digit(other.text[0])
+        return DIGITS.sub(lambda run: "".join(chr(zero + unicodedata.digit(digit)) for digit in run[0]), text)
+
     def groups(self) -> list[Number]:
         """Return the groups of digits as numbers."""
         return [Number(group[0], self.start + group.start()) for group in DIGITS.finditer(self.text)]
@@ -74,10 +102,16 @@ class Number(NamedTuple):
 def restore_numbers(source: str, translation: str) -> str:
     """Replace wrong long numbers of a translation by those of the source, if as many are missing.
 
+    Nothing is replaced if a number has another scale in the translation: 12345万 is 123.45 million.
+
     >>> restore_numbers("Tom hat 1984 Hunde um 14 Uhr", "Tom has 1943 dogs at 2 p.m.")
     'Tom has 1984 dogs at 2 p.m.'
     """
     in_source, in_translation = find_numbers(source), find_numbers(translation)
+    if _without(_scaled(source, in_source), in_translation) or _without(
+        _scaled(translation, in_translation), in_source
+    ):
+        return translation
     in_source, in_translation = (
         list(_long_numbers(in_source, in_translation)),
         list(_long_numbers(in_translation, in_source)),
@@ -86,7 +120,7 @@ def restore_numbers(source: str, translation: str) -> str:
     if len(missing) != len(wrong):
         return translation
     for number, other in reversed(list(zip(missing, wrong, strict=True))):
-        translation = translation[: other.start] + number.text + translation[other.end :]
+        translation = translation[: other.start] + number.in_style_of(other) + translation[other.end :]
     return translation
 
 
@@ -104,6 +138,11 @@ def find_long_numbers(text: str) -> list[Number]:
     return [number for number in find_numbers(text) if number.is_long]
 
 
+def has_scale(text: str, number: Number) -> bool:
+    """Whether the word after a number multiplies it, so that the number may be another one in other languages."""
+    return SCALE.match(text, number.end) is not None
+
+
 def _long_numbers(numbers: Iterable[Number], others: Iterable[Number]) -> Iterator[Number]:
     """Yield the long numbers of a text. What a space separates is several numbers if the other text has each of them.
 
@@ -114,6 +153,10 @@ def _long_numbers(numbers: Iterable[Number], others: Iterable[Number]) -> Iterat
         groups = number.groups()
         is_list = " " in number.text and all(group.value in values for group in groups)
         yield from (part for part in (groups if is_list else [number]) if part.is_long)
+
+
+def _scaled(text: str, numbers: Iterable[Number]) -> list[Number]:
+    return [number for number in numbers if has_scale(text, number)]
 
 
 def _without(numbers: Sequence[Number], others: Sequence[Number]) -> list[Number]:

@@ -32,7 +32,7 @@ from dragoman.data.copied_items import (
     substitute_unknown,
 )
 from dragoman.data.detokenize import MARKS, NO_SPACE_BEFORE, WIDE_MARKS
-from dragoman.data.long_numbers import find_long_numbers
+from dragoman.data.long_numbers import find_long_numbers, has_scale
 from dragoman.data.scanner import UNSPACED
 from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.tokenizer import Tokenizer
@@ -114,11 +114,13 @@ def _take_out_items(text: str, tokenizer: Tokenizer) -> _LineWithGaps:
 def _find_unknown_items(text: str, tokenizer: Tokenizer) -> list[Span]:
     """Return the items of a line that are not tokens of the training text.
 
-    Long numbers are items if the translator knows placeholders. Otherwise it translates a line better with its numbers.
+    Long numbers are items if the translator knows placeholders, unless the next word multiplies them. Otherwise it
+    translates a line better with its numbers.
     """
     spans = find_items(text)
     if knows_placeholders(tokenizer):
-        numbers = ((number.start, number.end) for number in find_long_numbers(text))
+        found = (number for number in find_long_numbers(text) if not has_scale(text, number))
+        numbers = [(number.start, number.end) for number in found]
         spans += [(low, high) for low, high in numbers if not any(low < end and start < high for start, end in spans)]
     return sorted(span for span in spans if not _is_known(text, span, tokenizer))
 
@@ -143,7 +145,7 @@ def _remove_spans(
 
 
 def _close_gap(line: str, part: str, *, tokenised: bool) -> str:
-    """Return what was before and after an item as if the item had never been there.
+    """Return what was before and after an item as if the item had never been there; in tokenised text marks are words.
 
     >>> [_close_gap(*parts, tokenised=False) for parts in [("a ", " b"), ("a", "b"), ("a ", "b"), ("a ", "."), ("(", " a")]]
     ['a b', 'a b', 'a b', 'a.', '(a']
@@ -154,7 +156,7 @@ def _close_gap(line: str, part: str, *, tokenised: bool) -> str:
     is_closed = part == right and right[0] in CLOSING_MARKS
     is_open = line == left and category(left[-1]) == "Ps"
     is_unspaced = all(UNSPACED.match(side) or WIDE_MARKS.match(side) for side in (left[-1], right))
-    if is_closed or is_open or (is_unspaced and not tokenised):
+    if (is_closed or is_open or is_unspaced) and not tokenised:
         return left + right
     is_between_words = _is_in_word(left[-1]) and _is_in_word(right[0])
     has_space = line != left or part != right or (is_between_words and not UNSPACED.search(left[-1] + right[0]))
