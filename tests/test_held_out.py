@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from command import is_one_line
 from dragoman.core.errors import DataError
 from dragoman.data import held_out
-from dragoman.data.held_out import divide, hold_out
+from dragoman.data.held_out import divide, hold_out, hold_out_by_equality
 from dragoman.data.near_duplicates import NGRAM, find_duplicates, find_leaks, group_duplicates, simplify
 from dragoman.io.corpus_split import part_names
 
@@ -185,6 +185,51 @@ def test_large_groups_are_trained_on() -> None:
         assert [len(part) for part in divided.parts] == [50, 50] and set(range(50)) <= set(divided.train.tolist())
 
 
+def labelled_lines(count: int = 600) -> tuple[list[str], list[str]]:
+    """Different sentences with a label each: two frequent labels, one that is less so, and many that are rare."""
+    generator = random.Random(3)
+    sources = [" ".join("".join(generator.choices("abcdefghij", k=6)) for _ in range(6)) for _ in range(count)]
+    labels = generator.choices(["good", "bad", "neutral"], [10, 8, 1], k=count)
+    return sources, [f"rare{number}" if number % 20 == 0 else label for number, label in enumerate(labels)]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_labels_are_not_held_out_as_whole_classes(first: int) -> None:
+    """The side of the labels is not compared, whether it is the source or the target."""
+    sides = labelled_lines()
+    divided = divide(sides[::-1] if first else sides, [60, 60])
+    assert divided.compared == (first,) and [len(part) for part in divided.parts] == [60, 60]
+    for part in (divided.train, *divided.parts):
+        assert {"good", "bad", "neutral"} < {sides[1][index] for index in part}
+
+
+def test_sentences_with_several_translations_are_still_kept_together() -> None:
+    """Five translations of each sentence are not five sentences with a label."""
+    sources = [line for line in dict.fromkeys(random_lines(100, seed=4)) for _ in range(5)]
+    targets = labelled_lines(len(sources))[0]
+    divided = divide([sources, targets], [50])
+    assert divided.compared == (0, 1)
+    assert not {sources[index] for index in divided.train} & {sources[index] for index in divided.parts[0]}
+
+
+def test_groups_that_are_too_large_stay_in_the_training_data() -> None:
+    lines = [f"{line} {word}" for line in random_lines(8, seed=2) for word in ("now",) * 6]
+    assert len(hold_out([lines], 10)[1]) > 0 == len(hold_out([lines], 10, max_group_share=0.5)[1])
+
+
+@pytest.mark.parametrize("copies", [[1] * 300, [10] * 300, [100] * 300, [5000, *[1] * 300], [50] * 30 + [1] * 270])
+def test_lines_that_are_all_alike_are_held_out_by_equality(copies: list[int]) -> None:
+    """A tenth of the different lines, and of all lines, are held out at most; copies are not divided."""
+    sides = [[f"{word} {i} was deleted" for i, count in enumerate(copies) for _ in range(count)] for word in "ab"]
+    random.Random(1).shuffle(sides[0])
+    sides[1] = [line.replace("a ", "b ") for line in sides[0]]
+    train, dev = hold_out_by_equality(sides)
+    assert sorted([*train.tolist(), *dev.tolist()]) == list(range(sum(copies)))
+    held_out = {sides[0][index] for index in dev}
+    assert not held_out & {sides[0][index] for index in train}
+    assert 20 <= len(held_out) <= len(copies) // 10 and len(dev) <= sum(copies) // 10
+
+
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
@@ -314,6 +359,17 @@ def test_split_reports_what_cannot_be_held_out(run: Any, good: Any, tmp_path: Pa
     (tmp_path / "same").write_text("ein hund bellt .\n" * 90)
     outcome = run("split", "--text", tmp_path / "same", "-o", tmp_path / "no")
     assert outcome.code == 2 and is_one_line(outcome.err) and "--similarity 1" in outcome.err
+    outcome = run("split", "--text", tmp_path / "same", "--similarity", 1, "-o", tmp_path / "no")
+    assert outcome.code == 2 and "a text with more different lines" in outcome.err
+
+
+def test_split_of_sentences_with_labels(good: Any, tmp_path: Path) -> None:
+    for name, lines in zip(("text", "label"), labelled_lines(), strict=True):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    done = good("split", "--src", tmp_path / "text", "--tgt", tmp_path / "label", "-o", tmp_path / "new")
+    assert "only the sources were compared: most targets are equal" in done.err
+    files = sorted((tmp_path / "new").iterdir())
+    assert len(files) == 6 and all({"good", "bad"} < set(p.read_text().split()) for p in files if "label" in p.name)
 
 
 @pytest.mark.parametrize(

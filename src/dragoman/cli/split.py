@@ -70,7 +70,8 @@ def split(
 
     Lines are drawn at random. Lines that are equal or nearly equal stay in the same part; for pairs, if their sources
     or their targets are. They are compared without case, punctuation, white space and the values of numbers. Similarity
-    is the share of common character 4-grams. Blank lines, and pairs with a blank side, are left out.
+    is the share of common character 4-grams. A side of pairs with few different lines, such as labels, is not compared.
+    Blank lines, and pairs with a blank side, are left out.
 
     By default dev and test have 5 sqrt(N) lines each for a text of N lines: 500 of 10,000, at most 2,000, and at most a
     tenth. The files have the endings of the given ones, and their lines are in the same order. Rows of TSV and JSONL
@@ -90,7 +91,7 @@ def split(
         data = files.read(pair_file)
         sizes = _sizes(data, dev, test)
         divided = divide(data.sides, sizes, seed, similarity)
-        _check_sizes(divided, sizes)
+        _check_sizes(divided, sizes, similarity)
         paths = write_parts(data, divided, PARTS, output, prefix, replace=force)
     _report(data, divided, paths)
     if data.unit == "pairs" and "dev" in paths:
@@ -103,6 +104,9 @@ def _report(data: SplitInput, divided: HeldOut, paths: dict[str, list[Path]]) ->
     counts = dict(zip(("train", *PARTS), (divided.train, *divided.parts), strict=True))
     for part, names in paths.items():
         info(f"{part:5}  {len(counts[part]):>9,} {unit}  {', '.join(map(str, names))}")
+    if len(divided.compared) < len(data.sides):
+        side, other = ("sources", "targets")[:: 1 if divided.compared == (0,) else -1]
+        info(f"only the {side} were compared: most {other} are equal or nearly equal to many others")
     groups, members = divided.kept_together
     if groups:
         info(f"{members:,} {unit} have duplicates or near-duplicates; their {groups:,} groups were kept together")
@@ -151,7 +155,7 @@ def _parse_size(name: str, text: str, lines: int) -> int:
     return size
 
 
-def _check_sizes(divided: HeldOut, sizes: list[int]) -> None:
+def _check_sizes(divided: HeldOut, sizes: list[int], similarity: float) -> None:
     """Report parts that could not be filled; raise an error if one is empty."""
     import numpy as np
 
@@ -161,6 +165,8 @@ def _check_sizes(divided: HeldOut, sizes: list[int]) -> None:
             reason = f"the others are near-duplicates of training lines (the largest group has {largest:,} lines)"
             problem = f"{part}: only {len(indices):,} of {size:,} lines can be held out without leaks; {reason}"
             remedy = "use fewer lines, or --similarity 1 to keep only equal lines together"
+            if similarity == 1:
+                remedy = "use fewer lines, or a text with more different lines"
             if not len(indices):
                 raise DataError(f"{problem}; {remedy}")
             warn(f"{problem}; {remedy}")

@@ -266,19 +266,24 @@ def _is_similar(codes: Any, offsets: Any, line: int, other: int, similarity: flo
 @kernel
 def _are_similar_sets(a: Any, b: Any, similarity: float) -> bool:
     """Return whether the Jaccard similarity of two sorted sets reaches the threshold."""
+    total = a.size + b.size
     if min(a.size, b.size) < similarity * max(a.size, b.size):
         return False
+    most_different = total * (1 - similarity) / (1 + similarity) + 1  # elements of one set only; 1 for rounding
     i, j, common = 0, 0, 0
     while i < a.size and j < b.size:
         if a[i] == b[j]:
             common += 1
             i += 1
             j += 1
-        elif a[i] < b[j]:
+            continue
+        if a[i] < b[j]:
             i += 1
         else:
             j += 1
-    return bool(common >= similarity * (a.size + b.size - common))
+        if i + j - 2 * common > most_different:
+            return False
+    return bool(common >= similarity * (total - common))
 
 
 @kernel
