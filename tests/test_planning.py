@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from torch import nn
 
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.models import planning
 from dragoman.models.configs import TranslatorConfig
 from dragoman.models.planning import TRANSLATOR_SIZES, EncodedPairs, StoredRun, TranslatorPlanner
+from dragoman.models.translator import Translator
 from dragoman.training import planning as training_planning
 from dragoman.training.config import TRANSLATOR, TrainingConfig
 from dragoman.training.planning import (
@@ -78,9 +81,9 @@ class FakeMachine:
         self.parameters_per_second = parameters_per_second
         self.measured: list[TrainingConfig] = []
 
-    def measure_speed(self, model: object, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
+    def measure_speed(self, model: nn.Module, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
         self.measured.append(config)
-        rate = self.parameters_per_second / model.num_parameters  # type: ignore[attr-defined]
+        rate = self.parameters_per_second / sum(parameter.numel() for parameter in model.parameters())
         return Speed(0.9 * config.batch_size / rate, 0.9 * config.batch_size, config.batch_size)
 
 
@@ -174,6 +177,83 @@ def test_one_thread_is_used_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(training_planning, "measure_speed", measure_speed)
     planner = TranslatorPlanner(encode, None, TranslatorConfig(), TRANSLATOR, {"model": (), "training": ()})
     assert planner.plan(1.0).training.threads == 1
+
+
+class SimulatedClock:
+    """A clock that shows the time that simulated updates have taken."""
+
+    def __init__(self, update_seconds: list[float]):
+        self.now, self.update_seconds, self.updates = 0.0, update_seconds, 0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def steps(self, state: object, task: object) -> Iterator[object]:
+        """Stand for `training_steps`, with updates of 100 predictions; the last duration is repeated."""
+        while True:
+            self.now += self.update_seconds[min(self.updates, len(self.update_seconds) - 1)]
+            self.updates += 1
+            yield SimpleNamespace(predictions=100)
+
+
+@pytest.mark.parametrize(
+    ("update_seconds", "updates", "expected"),
+    [
+        ([0.9, 0.5, 0.25], 6, 0.25),  # two updates are not measured; then enough to fill a second
+        ([2.0, 2.0, 2.0], 4, 2.0),  # two measured ones take more than three seconds
+        ([30.0], 1, 30.0),  # the first one has taken too long already
+        ([6.0], 2, 6.0),
+    ],
+)
+def test_slow_updates_are_not_repeated_to_measure_them(
+    monkeypatch: pytest.MonkeyPatch, update_seconds: list[float], updates: int, expected: float
+) -> None:
+    clock = SimulatedClock(update_seconds)
+    monkeypatch.setattr(training_planning, "perf_counter", clock)
+    monkeypatch.setattr(training_planning, "training_steps", clock.steps)
+    data = encode(None)
+    model = Translator.create(data.pairs, data.source, data.target, embedding=4, hidden=4)
+    speed = training_planning.measure_speed(model, data.pairs, TRANSLATOR, seconds=1.0)
+    assert (clock.updates, speed.update_seconds, speed.predictions) == (updates, expected, 100.0)
+
+
+@pytest.mark.parametrize(("update_seconds", "trials"), [(0.1, 2), (60.0, 1)])
+def test_other_numbers_of_threads_are_not_tried_if_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch, update_seconds: float, trials: int
+) -> None:
+    measured = list[int | None]()
+
+    def measure_speed(model: object, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
+        measured.append(config.threads)
+        return Speed(update_seconds, 1000.0, config.batch_size)
+
+    monkeypatch.setattr(training_planning, "available_cores", lambda: 2)
+    monkeypatch.setattr(training_planning, "measure_speed", measure_speed)
+    given = {"model": {"hidden", "embedding"}, "training": ()}
+    TranslatorPlanner(encode, None, TranslatorConfig(hidden=4, embedding=4), TRANSLATOR, given).plan(1.0)
+    assert measured == [2, 1][:trials]
+
+
+def test_batches_of_the_whole_text_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update is an epoch."""
+    predictions = float(encode(None).pairs.sizes.sum())
+    monkeypatch.setattr(FakeMachine, "measure_speed", lambda self, *trial: Speed(0.5, predictions, 0))
+    result = plan(monkeypatch, 2, training={"batch_size": 0})
+    assert result.training.batch_size == 0 and result.epochs == pytest.approx(240, rel=0.1)
+    assert result.training.warmup == pytest.approx(0.05 * result.epochs, abs=1)
+    assert result.training.check_every == pytest.approx(1, abs=1)
+
+
+def test_two_translators_are_planned_with_the_time_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: dict[str, object] = {"embedding": 16, "hidden": 16}
+    one = plan(monkeypatch, 5, 1e7, model=sizes)
+    two = plan(monkeypatch, 5, 1e7, model={**sizes, "symmetry": 0.5})
+    assert two.parameters == pytest.approx(2 * one.parameters, rel=0.05)
+    predicted = encode(None).pairs
+    both = int(predicted.source.sizes.sum() + predicted.target.sizes.sum())
+    # Twice the parameters take twice the time per prediction, and both sides are predicted.
+    expected = one.epochs * one.parameters / two.parameters * int(predicted.sizes.sum()) / both
+    assert two.epochs == pytest.approx(expected, rel=0.05)
 
 
 # -- the command line --------------------------------------------------------------------------------------------------

@@ -13,7 +13,10 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
+import numpy as np
+
 from dragoman.data.copied_items import PLACEHOLDER, Span, find_items, mask_spans, split_at
+from dragoman.data.corpus import Corpus
 from dragoman.data.long_numbers import DIGITS, find_long_numbers
 from dragoman.data.scanner import UNSPACED
 
@@ -45,6 +48,12 @@ def add_placeholders(source: Sequence[str], target: Sequence[str], seed: int) ->
             spans += [random.choice(words)] if words and random.random() < PLACEHOLDER_SHARE else []
         pairs.append((_replace(first, [span for span, _ in spans]), _replace(second, [span for _, span in spans])))
     return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def has_placeholders(corpus: Corpus) -> bool:
+    """Return whether an encoded text has placeholders."""
+    ids = [index for index, token in enumerate(corpus.vocab.tokens) if PLACEHOLDER in token]
+    return bool(np.isin(corpus.ids, ids).any())
 
 
 def _copied_words(source: Sequence[str], target: Sequence[str]) -> set[str]:

@@ -13,13 +13,14 @@ import yaml
 
 from dragoman.core.settings import Settings, validate
 from dragoman.data.copied_items import PLACEHOLDER
-from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.corpus import BidirectionalCorpus, Corpus, ParallelCorpus
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.evaluation.task_scores import token_kind
 from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE, FORWARD, SOURCE_VOCAB_FILE, TWO_WAY_KIND
 from dragoman.models.configs import FeedForwardConfig, NetworkConfig, TranslatorConfig
 from dragoman.models.neural import EmbeddingLanguageModel
 from dragoman.models.translator import Translator
+from dragoman.models.two_way import TwoWayTranslator
 from dragoman.training.config import TrainingConfig, with_given_limits
 from dragoman.training.pace import TimeReserve
 from dragoman.training.planning import (
@@ -42,7 +43,7 @@ LABEL_SMOOTHING = 0.1
 SEARCH_COST = 2.5  # of translating the dev text by beam search, relative to training on its predictions once
 SEARCH_STARTUP = 2.0  # seconds
 SEARCH_SHARE = 0.05  # of the time, at most, for translating the dev text
-EVALUATION_SHARE = 0.1  # of the time, at most, for the last evaluation of a language model
+LAST_EVALUATION_SHARE = 0.1  # of the time, at most, for the last evaluation of a language model
 
 
 class NetworkSize(NamedTuple):
@@ -118,8 +119,10 @@ class StoredRun(NamedTuple):
                 part = yaml.safe_load((directory / CONFIG_FILE).read_text(encoding="utf-8"))
             units = (part["source"]["units"], part["target"]["units"]) if "source" in part else None
             pairs, dev_pairs = (_count_sentences(stored["data"][name]) for name in ("train", "dev"))
-            has_placeholders = units is not None and PLACEHOLDER in (directory / SOURCE_VOCAB_FILE).read_text("utf-8")
-            return cls(dict(stored["model"]), dict(stored["training"]), units, pairs, dev_pairs, has_placeholders)
+            has_placeholders = stored["data"].get("placeholders")
+            if has_placeholders is None and units is not None:  # not stored by earlier versions
+                has_placeholders = PLACEHOLDER in (directory / SOURCE_VOCAB_FILE).read_text("utf-8")
+            return cls(dict(stored["model"]), dict(stored["training"]), units, pairs, dev_pairs, bool(has_placeholders))
         except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
             return None  # what is wrong is reported when training is resumed
 
@@ -163,7 +166,7 @@ class TranslatorPlanner:
         data = self.encode(FEW_SUBWORDS)
         planner = self._planner(data, self.training, elapsed)
         chosen = planner.choose(limit)
-        if self._epochs(planner, chosen, data, limit) >= EPOCHS_WITH_MORE_SUBWORDS:
+        if planner.epochs_within(chosen, planner.seconds_left(limit)) >= EPOCHS_WITH_MORE_SUBWORDS:
             more = self.encode(None)
             if _has_chosen_subwords(more, data):
                 training = self.training.model_copy(update={"threads": planner.threads})
@@ -171,7 +174,7 @@ class TranslatorPlanner:
                 candidate = other.choose(limit)
                 if candidate.size >= min(chosen.size, other.sizes[-1]):
                     data, planner, chosen = more, other, candidate
-        dev_predictions = 0 if self.dev is None else int(data.target.encode(self.dev.target).sizes.sum())
+        dev_predictions = self._count_dev_predictions(data)
         plan = planner.complete(chosen, minutes, reserve_for_search(dev_predictions), dev_predictions)
         smoothing = {"label_smoothing": LABEL_SMOOTHING if plan.epochs >= SMOOTHED_EPOCHS else 0.0}
         return TranslatorPlan(
@@ -183,34 +186,40 @@ class TranslatorPlanner:
             minutes=plan.minutes,
         )
 
-    def _epochs(
-        self, planner: TrainingPlanner[NetworkSize], size: Candidate[NetworkSize], data: EncodedPairs, limit: float
-    ) -> float:
-        """Return the epochs that there is time for."""
-        return size.predictions_within(planner.seconds_left(limit)) / (self.scale * int(data.pairs.sizes.sum()))
+    def _count_dev_predictions(self, data: EncodedPairs) -> int:
+        if self.dev is None:
+            return 0
+        predicted = [(data.target, self.dev.target), *([(data.source, self.dev.source)] if self.model.symmetry else [])]
+        return sum(int(tokenizer.encode(text).sizes.sum()) for tokenizer, text in predicted)
 
     def _planner(
         self, data: EncodedPairs, training: TrainingConfig, elapsed: Callable[[], float]
     ) -> TrainingPlanner[NetworkSize]:
-        def create(size: NetworkSize) -> Translator:
-            """Return a translator for measuring its speed, without what takes long to prepare."""
+        pairs, symmetry = data.pairs, self.model.symmetry
+        if symmetry:
+            pairs = BidirectionalCorpus(pairs.source, pairs.target)
+
+        def create(size: NetworkSize) -> Translator | TwoWayTranslator:
+            """Return what is trained, for measuring its speed, without what takes long to prepare."""
             config = self._model_config(size, SMOOTHED_EPOCHS)
-            config = config.model_copy(update={"lexicon": False, "supervision": 0.0, "symmetry": 0.0})
-            return Translator.create(data.pairs, data.source, data.target, config, seed=training.seed)
+            config = config.model_copy(update={"lexicon": False, "supervision": 0.0})
+            kind = TwoWayTranslator if symmetry else Translator
+            return kind.create(pairs, data.source, data.target, config, seed=training.seed)
 
         def estimate_parameters(size: NetworkSize) -> int:
             """Return about how many parameters a translator has, without creating it."""
             embedding, hidden = size
             encoder = 4 * hidden * (embedding + hidden // 2)
             decoder = 4 * hidden * (embedding + 2 * hidden) + 3 * hidden * hidden + 2 * hidden * embedding
-            return encoder + decoder + embedding * (len(data.source.vocab) + len(data.target.vocab))
+            single = encoder + decoder + embedding * (len(data.source.vocab) + len(data.target.vocab))
+            return 2 * single if symmetry else single
 
         return TrainingPlanner(
             self._sizes(data),
             create,
             estimate_parameters,
-            data.pairs,
-            data.pairs.target.unigram_entropy,
+            pairs,
+            pairs.target.unigram_entropy,
             training,
             self.given["training"],
             elapsed,
@@ -238,7 +247,7 @@ def reserve_for_search(predictions: int) -> TimeReserve:
 
 def reserve_for_evaluation(predictions: int) -> TimeReserve:
     """Return the time for computing the perplexity of this many predictions: no backward pass."""
-    return TimeReserve(predictions / 3, max_share=EVALUATION_SHARE)
+    return TimeReserve(predictions / 3, max_share=LAST_EVALUATION_SHARE)
 
 
 def dropout_for(epochs: float) -> dict[str, float]:

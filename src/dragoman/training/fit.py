@@ -23,6 +23,7 @@ from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.settings import validate
 from dragoman.core.threads import limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus
+from dragoman.data.placeholders import has_placeholders
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
@@ -144,6 +145,8 @@ def fit(
     with limit_threads(config.threads), on_device(model, config.device), frozen(model, config.freeze):
         if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
             fingerprints = {**_fingerprints(texts), "start": arrays_fingerprint(model.arrays())}
+            if isinstance(data, ParallelCorpus):
+                fingerprints["placeholders"] = has_placeholders(data.source)
             metadata = {"training": config.model_dump(mode="json"), "data": fingerprints}
             model.training_metadata = {**metadata, "trained_from": earlier} if earlier else metadata
         return _start_or_resume(model, task, output, callback, force=force, evaluate_first=bool(earlier))

@@ -29,6 +29,7 @@ NATS_PER_PARAMETER = 6.0  # of text; a model that is trained on less than this d
 WARM_UP_UPDATES = 2  # not measured: memory is allocated and kernels are compiled
 MIN_MEASURED_UPDATES = 3
 TRIAL_SHARE, MAX_TRIAL_SECONDS = 0.01, 4.0  # of the time, for measuring one candidate
+SLOW_TRIAL, LONG_TRIAL = 3, 10  # times this, one measured update is enough; with the others, the last one is
 TARGET_UPDATES = 10_000  # batches are as large as this many updates allow
 BATCH_SIZES = (500, 1500)  # least and most predictions per batch
 MAX_LEARNING_RATE, FAST_UPDATES = 0.004, 8_000  # the rate of Adam up to this many updates
@@ -58,16 +59,18 @@ class Speed:
 def measure_speed(model: nn.Module, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
     """Train a model for a few updates. Its parameters change."""
     config = config.model_copy(update={"max_epochs": None, "max_updates": None, "minutes": None})
-    times, predictions = list[float](), list[int]()
+    times, predictions, total = list[float](), list[int](), 0.0
     with limit_threads(config.threads), on_device(model, config.device):
         task, state = create_task(model, data, None, config), TrainState.create(model, config)
         start = perf_counter()
         for number, report in enumerate(training_steps(state, task)):
             end = perf_counter()
-            if number >= WARM_UP_UPDATES:
+            total += end - start
+            takes_long = total >= LONG_TRIAL * seconds  # as with very long lines
+            if number >= WARM_UP_UPDATES or takes_long:
                 times.append(end - start)
                 predictions.append(report.predictions)
-                is_slow = sum(times) >= 3 * seconds
+                is_slow = takes_long or sum(times) >= SLOW_TRIAL * seconds
                 if is_slow or (len(times) >= MIN_MEASURED_UPDATES and sum(times) >= seconds):
                     break
             start = perf_counter()
@@ -171,11 +174,13 @@ class TrainingPlanner(Generic[SizeT]):
 
     def _measure(self, model: nn.Module, config: TrainingConfig, seconds: float) -> Speed:
         """Measure the speed; the first time with all cores and with one, which is faster if other programs use them."""
-        candidates = [self.threads] if self.threads else sorted({1, available_cores()})
-        speeds = {
-            threads: measure_speed(model, self.data, config.model_copy(update={"threads": threads}), seconds)
-            for threads in candidates
-        }
+        candidates = [self.threads] if self.threads else sorted({1, available_cores()}, reverse=True)
+        speeds = dict[int, Speed]()
+        for threads in candidates:
+            speed = measure_speed(model, self.data, config.model_copy(update={"threads": threads}), seconds)
+            speeds[threads] = speed
+            if speed.update_seconds >= LONG_TRIAL * seconds:
+                break  # another trial would take too long
         self.threads = max(speeds, key=lambda threads: speeds[threads].predictions_per_second)
         return speeds[self.threads]
 
@@ -185,6 +190,10 @@ class TrainingPlanner(Generic[SizeT]):
             size = max(1, size / self.data.sizes.mean())
         choices = {"batch_size": round(size), "threads": self.threads, "max_epochs": None}
         return self.training.model_copy(update=not_given(choices, self.given))
+
+    def epochs_within(self, candidate: Candidate[SizeT], seconds: float) -> float:
+        """Return how often the text can be read."""
+        return candidate.predictions_within(seconds) / (self.scale * int(self.data.sizes.sum()))
 
     def complete(
         self, chosen: Candidate[SizeT], minutes: float | None, reserve: TimeReserve, dev_predictions: int
@@ -196,11 +205,14 @@ class TrainingPlanner(Generic[SizeT]):
         limit, rate = 60 * (minutes or DEFAULT_MINUTES), chosen.speed.predictions_per_second
         seconds = max(1.0, self.seconds_left(limit) - reserve.within(limit, 1 / rate))
         text = self.scale * int(self.data.sizes.sum())
-        epochs, enough_epochs = seconds * rate / text, full_epochs(self.scale * len(self.data))
+        epochs, enough_epochs = self.epochs_within(chosen, seconds), full_epochs(self.scale * len(self.data))
         if minutes is None:
             epochs = min(epochs, enough_epochs)
         training = self._with_batches(epochs * text)
-        updates = epochs * text / (training.batch_size * chosen.speed.predictions / chosen.speed.batch_size)
+        update_predictions = chosen.speed.predictions
+        if chosen.speed.batch_size:  # 0: the whole text
+            update_predictions = training.batch_size * update_predictions / chosen.speed.batch_size
+        updates = epochs * text / update_predictions
         choices: dict[str, object] = {
             "learning_rate": self.learning_rate_factor * learning_rate_for(updates),
             "warmup": warmup_for(updates),

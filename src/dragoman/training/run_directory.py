@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from dragoman.training.protocols import StorableModel
 
 MACHINE_SETTINGS = ("threads", "device")  # settings of the machine rather than of the training run
-LIMITS = ("max_epochs", "max_updates", "minutes", "patience")  # settings that may change when training is resumed
+CHANGEABLE_SETTINGS = ("max_epochs", "max_updates", "minutes", "patience")  # when training is resumed
 PARAMETERS, BEST, OPTIMIZER, AVERAGE, CARRY = "parameters/", "best/", "optimizer/", "average/", "carry/"
 PROGRESS = "progress"
 
@@ -117,7 +117,7 @@ class TrainingDirectory:
         for settings in (old.get("training", {}), new.get("training", {})):
             for key in MACHINE_SETTINGS:
                 settings.pop(key, None)
-            limits.append({key: settings.pop(key, None) for key in LIMITS})
+            limits.append({key: settings.pop(key, None) for key in CHANGEABLE_SETTINGS})
         if changes := _changes(old, new):
             remedy = "use the same settings, choose another directory, or start again with --force"
             raise DataError(f"{self.path}: contains a different training run ({'; '.join(changes)}); {remedy}")
@@ -150,6 +150,8 @@ Config = dict[str, dict[str, object]]
 def _changes(old: Config, new: Config) -> list[str]:
     """Return descriptions of the differences between two configurations."""
     old_data, new_data = (config.pop("data", {}) for config in (old, new))
+    for data in (old_data, new_data):
+        data.pop("placeholders", None)  # they are part of the training text; some training runs have not stored them
     if old.pop("trained_from", None) != new.pop("trained_from", None):
         return ["another initial model"]
     texts = {
