@@ -96,6 +96,7 @@ def word_links_to_tokens(
     links: Sequence[Iterable[tuple[int, int]]],
     words: Sequence[tuple[Sequence[int], Sequence[int]]],
     name: str = "alignment",
+    indices: Sequence[int] | None = None,
 ) -> WordAlignments:
     """Convert links between words to links between all of their tokens.
 
@@ -103,19 +104,20 @@ def word_links_to_tokens(
         links: for each pair, (source word, target word) links.
         words: for each pair, the word index of each source token and of each target token.
         name: the alignment file, for error messages about words that do not exist.
+        indices: of the pairs in this file. Default: all pairs of the file, in order.
 
     >>> word_links_to_tokens([[(0, 0), (1, 1)]], [([0, 0, 1], [0, 1])])[0]
     [(0, 0), (1, 0), (2, 1)]
     """
     lists = []
-    for line, (pair_links, (source, target)) in enumerate(zip(links, words, strict=True), 1):
+    for index, pair_links, (source, target) in zip(indices or range(len(links)), links, words, strict=True):
         source_tokens, target_tokens = _tokens_of_words(source), _tokens_of_words(target)
         token_links = []
         for i, j in pair_links:
             if i not in source_tokens or j not in target_tokens:
                 sizes = f"{len(source_tokens)} and {len(target_tokens)} words"
                 problem = f"{i}-{j} links words that do not exist (the sentences have {sizes}); align the pairs again"
-                raise error_at_line(name, line, problem)
+                raise error_at_line(name, index + 1, problem)
             token_links += [(s, t) for s in source_tokens[i] for t in target_tokens[j]]
         lists.append(token_links)
     return WordAlignments.from_lists(lists)

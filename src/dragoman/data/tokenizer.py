@@ -182,6 +182,13 @@ class RejectedUnit(NamedTuple):
     reason: str
 
 
+class SelectedPairs(NamedTuple):
+    """Which pairs of a text were selected."""
+
+    indices: Sequence[int]
+    text_size: int  # pairs of the whole text
+
+
 @dataclass(frozen=True)
 class LinePairs:
     """Two texts whose lines are translations of each other."""
@@ -191,11 +198,22 @@ class LinePairs:
     name: str = "source"  # of the source, for messages
     rejected: tuple[RejectedUnit, ...] = ()
     languages: Languages = AS_IN_FILE  # as far as the file or its name says them
+    selected: SelectedPairs | None = None  # if these are only some of the pairs of a text
+
+    @property
+    def indices(self) -> Sequence[int]:
+        """The index of each pair in the text that was read."""
+        return range(len(self.source)) if self.selected is None else self.selected.indices
+
+    @property
+    def text_size(self) -> int:
+        """The number of pairs in the text that was read."""
+        return len(self.source) if self.selected is None else self.selected.text_size
 
     @property
     def reversed(self) -> LinePairs:
         """The pairs with source and target exchanged."""
-        return LinePairs(self.target, self.source, "target", languages=self.languages.reversed)
+        return LinePairs(self.target, self.source, "target", languages=self.languages.reversed, selected=self.selected)
 
     def rejection_summary(self) -> list[str]:
         """Return for each reason how many units were rejected, with the first lines.
@@ -213,9 +231,13 @@ class LinePairs:
 
     def select(self, indices: Iterable[int]) -> LinePairs:
         """Return some of the pairs."""
-        chosen = list(indices)
+        chosen, numbers = list(indices), self.indices
         return replace(
-            self, source=[self.source[i] for i in chosen], target=[self.target[i] for i in chosen], rejected=()
+            self,
+            source=[self.source[i] for i in chosen],
+            target=[self.target[i] for i in chosen],
+            rejected=(),
+            selected=SelectedPairs([numbers[i] for i in chosen], self.text_size),
         )
 
     def spread(self, number: int) -> LinePairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task
 from dragoman.evaluation.translator import are_tokenised
 from dragoman.io.model_card import CardScore, choose_examples, has_scores, write_examples
 from dragoman.models.translator import Translator
-from dragoman.models.translator_training import TrainingSetup, as_training_text
+from dragoman.models.translator_training import TrainingSetup, as_training_text, relative_length
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.training.fit import FitResult
 
@@ -21,7 +22,7 @@ from dragoman.training.fit import FitResult
 MIN_QUALITY = {TargetKind.SENTENCES: 10.0, TargetKind.WORDS: 20.0, TargetKind.PHONES: 20.0}
 MIN_SOURCE_EFFECT = 1.15  # ratio of the perplexities with the sources of other lines and with the right ones
 FEW_EPOCHS, FEW_PAIRS = 2.0, 5_000
-MIN_SENTENCES = 100  # of a dev text to translate, or all if there are fewer
+MIN_SENTENCES = 100  # of a dev text to translate, or all if there are fewer; less if they are very long
 
 
 def model_directories(output: Path, model: Translator | TwoWayTranslator) -> dict[Path, Translator]:
@@ -109,7 +110,8 @@ def score_on_dev(
 def score_text(model: Translator, lines: LinePairs, share: float = 1.0, *, tokenised: bool | None = None) -> DevResult:
     """Translate a dev text, or a share of it, but not too little. For `tokenised`, see `task_scores`."""
     text_sentences = len(lines.source)
-    lines = lines.spread(max(MIN_SENTENCES, round(share * text_sentences)))
+    least = math.ceil(MIN_SENTENCES / relative_length(lines))
+    lines = lines.spread(max(least, round(share * text_sentences)))
     texts = [translation.text for translation in model.translate_text(lines.source)]
     scores = task_scores(model, texts, lines, tokenised=tokenised)
     read, lengths = as_training_text(lines, model), TextLengths.from_lines(lines.target)
@@ -170,25 +172,28 @@ def report_on_dev(
             report.append(f"  translation  {example.translation}")
             report.append(f"  reference    {example.reference}")
         if not scores["dev"].is_usable:
-            reason = explain_poor_result(scores["dev"], len(setup.pairs), result.epochs)
+            reason = explain_poor_result(scores["dev"], len(setup.pairs), result.epochs, setup.unused_pairs)
             report.append(f"these translations are not usable: {reason}")
             is_usable = False
     return DevReport(report, is_usable)
 
 
-def explain_poor_result(result: DevResult, pairs: int, epochs: float) -> str:
+def explain_poor_result(result: DevResult, pairs: int, epochs: float, unused_pairs: int = 0) -> str:
     """Return why the translations are not usable, and what to do."""
+    with_more_text = "start again with --force and more --minutes, which uses more of the text"
     if epochs < FEW_EPOCHS:
-        amount = f"{epochs:.1%} of the pairs" if epochs < 1 else f"the pairs {epochs:.1f} times"
-        return (
-            f"training read only {amount}; give it more time, by the same command with a higher limit, which "
-            "continues it, or train on fewer pairs"
+        remedy = (
+            "give it more time, by the same command with a higher limit, which continues it, or train on fewer pairs"
         )
+        amount = f"{epochs:.1%} of the pairs" if epochs < 1 else f"the pairs {epochs:.1f} times"
+        return f"training read only {amount}; {with_more_text if unused_pairs else remedy}"
     if not result.source_helps:
         return (
             "the source hardly helps to predict the target: the lines of the two sides may not belong together; check "
             "them with dragoman doctor"
         )
     if pairs < FEW_PAIRS:
-        return f"{pairs:,} pairs are little text to learn a language from; add more pairs, even of other subjects"
-    return "check the text with dragoman doctor, and train longer with more --minutes"
+        remedy = with_more_text if unused_pairs else "add more pairs, even of other subjects"
+        return f"{pairs:,} pairs are little text to learn a language from; {remedy}"
+    remedy = with_more_text if unused_pairs else "train longer with more --minutes"
+    return f"check the text with dragoman doctor, and {remedy}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dragoman.align.aligner import Aligner
 from dragoman.core.errors import DataError
@@ -14,7 +14,7 @@ from dragoman.data.alignments import word_links_to_tokens
 from dragoman.data.copied_items import PLACEHOLDER
 from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.detokenize import looks_tokenised
-from dragoman.data.held_out import default_size, hold_out
+from dragoman.data.held_out import default_size, hold_out, hold_out_by_equality
 from dragoman.data.placeholders import add_placeholders
 from dragoman.data.tokenizer import TREE, LinePairs, Tokenizer
 from dragoman.data.vocabulary import UNK
@@ -32,9 +32,12 @@ from dragoman.training.planning import DEFAULT_MINUTES
 MANY_UNKNOWN = 0.03  # share of unknown tokens in a training text that is reported
 MIN_PAIRS_TO_HOLD_OUT = 200
 MAX_HELD_OUT = 1_000
+MAX_GROUP_SHARE = 0.1  # of the held-out pairs that are near-duplicates of each other
+MAX_COMPARED = 300  # characters of a line, to find near-duplicates
 PLACEHOLDER_SEED = 1  # not that of training: trainings with different seeds have the same text
 MIN_PLACEHOLDER_SHARE, MIN_PLACEHOLDER_PAIRS = 0.01, 100  # of the pairs, for placeholders by default
-MAX_PAIRS_PER_MINUTE = 50_000  # more than a small network reads on a fast machine
+MAX_PAIRS_PER_MINUTE = 50_000  # more than a small network reads on a fast machine,
+ORDINARY_CHARACTERS = 160  # if both sides of a pair have so many, or fewer
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class TrainingSetup:
     dev: LinePairs | None
     training: TrainingConfig
     messages: Sequence[str] = ()  # about what was chosen
+    unused_pairs: int = 0  # that there was no time to read when training was planned
 
 
 class PairEncoder(Protocol):
@@ -93,10 +97,11 @@ def set_up_training(
     """
     training = with_given_limits(training, given["training"])
     is_limited = _has_other_limits(training, given)
-    lines, dev, messages = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
+    prepared = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
+    lines, dev, messages = prepared.lines, prepared.dev, prepared.messages
     if placeholders is None and stored is not None:
-        placeholders = stored.has_placeholders
-    if placeholders:
+        lines = with_placeholders(lines, min_pairs=1) if stored.has_placeholders else lines
+    elif placeholders:
         lines = with_placeholders(lines)
     elif placeholders is None and not is_limited:
         min_pairs = max(MIN_PLACEHOLDER_PAIRS, MIN_PLACEHOLDER_SHARE * len(lines.source))
@@ -121,7 +126,7 @@ def set_up_training(
         for tokenizer, language in zip(data[1:], languages, strict=True)
     )
     pairs, translator = create_translator(data.pairs, source, target, model, training.seed)
-    return TrainingSetup(translator, pairs, lines, dev, training, messages)
+    return TrainingSetup(translator, pairs, lines, dev, training, messages, prepared.unused)
 
 
 def _has_other_limits(training: TrainingConfig, given: Mapping[str, Collection[str]]) -> bool:
@@ -139,47 +144,70 @@ def _describe_end(training: TrainingConfig) -> str:
     )
 
 
+class PreparedLines(NamedTuple):
+    """The training and dev pairs, and messages about their choice."""
+
+    lines: LinePairs
+    dev: LinePairs | None
+    messages: list[str]
+    unused: int  # pairs that are not used
+
+
 def _prepare_lines(
     lines: LinePairs, dev: LinePairs | None, training: TrainingConfig, stored: StoredRun | None, *, is_planned: bool
-) -> tuple[LinePairs, LinePairs | None, list[str]]:
-    """Return the training and dev pairs, with messages.
+) -> PreparedLines:
+    """Choose the training and dev pairs.
 
     If training is planned by the time, only pairs that can be read in it are used, and without a dev text some pairs
-    are held out.
+    are held out. A training run that is resumed has the same pairs as before.
     """
-    messages, number = [], len(lines.source)
+    messages, total = list[str](), len(lines.source)
+    number, reason = total, "there is no time to read more"
     if stored is not None:
         number = stored.pairs + (stored.dev_pairs if dev is None else 0)
+        reason = "those of this training run; to use more of the text, start again with --force and more --minutes"
     elif is_planned:
-        number = int(MAX_PAIRS_PER_MINUTE * (training.minutes or DEFAULT_MINUTES))
-    if number < len(lines.source):
-        messages.append(f"{number:,} of {len(lines.source):,} pairs are used: there is no time to read more")
+        number = _readable_pairs(lines, training.minutes or DEFAULT_MINUTES)
+    if number < total:
+        messages.append(f"{number:,} of {total:,} pairs are used: {reason}")
         lines = lines.spread(number)
     if dev is None and (is_planned if stored is None else stored.dev_pairs):
         lines, dev = _hold_out_dev(lines)
         if dev is not None:
             remedy = "to use others, give --dev-pairs, or --dev-src and --dev-tgt"
             messages.append(f"no dev text: {len(dev.source):,} pairs are held out; {remedy}")
-    return lines, dev, messages
+    return PreparedLines(lines, dev, messages, max(0, total - number))
+
+
+def _readable_pairs(lines: LinePairs, minutes: float) -> int:
+    """Return how many pairs there is time to read."""
+    return max(MIN_PAIRS_TO_HOLD_OUT, int(MAX_PAIRS_PER_MINUTE * minutes / relative_length(lines)))
+
+
+def relative_length(lines: LinePairs) -> float:
+    """Return how many times longer than ordinary sentences the pairs are; 1 if they are not."""
+    characters = sum(map(len, lines.source)) + sum(map(len, lines.target))
+    return max(1.0, characters / (ORDINARY_CHARACTERS * max(1, len(lines.source))))
 
 
 def _hold_out_dev(lines: LinePairs) -> tuple[LinePairs, LinePairs | None]:
     """Take some of the training pairs as dev text, unless there are very few different ones.
 
-    Near-duplicates are kept together, or only exact duplicates if nearly all pairs are alike.
+    Near-duplicates are kept together, or only equal pairs if nearly all pairs are alike. Only the beginnings of very
+    long lines are compared, because that takes long.
     """
     size = min(MAX_HELD_OUT, default_size(len(lines.source)))
     if len(lines.source) < MIN_PAIRS_TO_HOLD_OUT:
         return lines, None
-    train, dev = (indices.tolist() for indices in hold_out([lines.source, lines.target], size))
+    beginnings = [[line[:MAX_COMPARED] for line in side] for side in (lines.source, lines.target)]
+    train, dev = hold_out(beginnings, size, max_group_share=MAX_GROUP_SHARE)
     if len(dev) < size // 2:
-        pairs = list(zip(lines.source, lines.target, strict=True))
-        distinct = sorted(set(pairs))
-        if len(distinct) < MIN_PAIRS_TO_HOLD_OUT:
+        if len(set(zip(lines.source, lines.target, strict=True))) < MIN_PAIRS_TO_HOLD_OUT:
             return lines, None
-        chosen = {distinct[i * len(distinct) // size] for i in range(size)}
-        train, dev = ([i for i, pair in enumerate(pairs) if (pair in chosen) == is_dev] for is_dev in (False, True))
-    return lines.select(train), replace(lines.select(dev), name="the held-out pairs")
+        train, dev = hold_out_by_equality([lines.source, lines.target], size)
+    if not len(dev):
+        return lines, None
+    return lines.select(train.tolist()), replace(lines.select(dev.tolist()), name="the held-out pairs")
 
 
 def with_placeholders(lines: LinePairs, min_pairs: float | None = None) -> LinePairs:
@@ -213,10 +241,12 @@ def set_up_fine_tuning(
         pass  # raises an error for wrong names, before anything that takes time
     lines = as_training_text(lines, translator)
     is_limited = _has_other_limits(training, given)
-    lines, dev, messages = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
+    prepared = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
+    lines, dev, messages = prepared.lines, prepared.dev, prepared.messages
+    had_placeholders = knows_placeholders(translator.source) if stored is None else stored.has_placeholders
     if placeholders:
         lines = with_placeholders(lines)
-    elif placeholders is None and knows_placeholders(translator.source):
+    elif placeholders is None and had_placeholders:
         lines = with_placeholders(lines, min_pairs=1)
     pairs = lines.encode(translator.source, translator.target)
     if stored is not None:
@@ -231,7 +261,7 @@ def set_up_fine_tuning(
         if training.minutes is None:
             messages.append(_describe_end(plan.training))
         training = plan.training
-    return TrainingSetup(translator, pairs, lines, dev, training, messages)
+    return TrainingSetup(translator, pairs, lines, dev, training, messages, prepared.unused)
 
 
 def create_translator(
@@ -276,13 +306,17 @@ def add_alignments(
     if path is None:
         return replace(pairs, alignments=Aligner.train(pairs).align(pairs))
     gold = [sorted(alignment.sure) for alignment in read_gold_alignments(path)]
-    if len(gold) != len(pairs):
-        raise DataError(f"{path} has {len(gold):,} lines and there are {len(pairs):,} pairs; give one line per pair")
+    if len(gold) != lines.text_size:
+        raise DataError(
+            f"{path} has {len(gold):,} lines and there are {lines.text_size:,} pairs; give one line per pair"
+        )
+    chosen = [gold[index] for index in lines.indices]
     source, target = (
         map(tokenizer.segmenter.word_indices, tokenizer.segmenter.segment_all(text))
         for tokenizer, text in ((model.source, lines.source), (model.target, lines.target))
     )
-    return replace(pairs, alignments=word_links_to_tokens(gold, list(zip(source, target, strict=True)), str(path)))
+    words = list(zip(source, target, strict=True))
+    return replace(pairs, alignments=word_links_to_tokens(chosen, words, str(path), lines.indices))
 
 
 def describe_data(setup: TrainingSetup, *, units_were_chosen: bool, is_continued: bool = False) -> Iterator[str]:
