@@ -5,7 +5,8 @@
 Items: each line gets an item at a random place between its words; an item is copied if the translation has it as it is.
 Replaced words: in lines with a word of three or more letters, or a number of three or more digits, that both sides have once,
 it is a URL or another number on both sides; the score says how well the rest is translated, and where the item stands.
-Capitals: the score of the test text in other capitals, against the same references. Repetition: the score with and
+Capitals: the score of the test text in other capitals, against the same references. Brackets: its score with brackets that the
+translator does not know around some words; those of the translation are not scored. Repetition: the score with and
 without the block, and how many translations of single words reach the length limit: words of the test text, and tokens
 of the source vocabulary; if there are too few, also two of them as one. "without" is `--verbatim` for items and
 capitals. A file of both sides, such as a TSV file, is given once.
@@ -43,6 +44,19 @@ ITEMS = {
 
 def capitalize(line: str) -> str:
     return " ".join(word[:1].upper() + word[1:] for word in line.split(" "))
+
+
+def put_in_brackets(line: str, random: Random) -> str:
+    words = split_words(line)
+    first = random.randrange(len(words))
+    last = random.randrange(first, len(words))
+    words[first] = f"⟦{words[first]}"
+    words[last] = f"{words[last]}⟧"
+    return " ".join(words)
+
+
+def remove_brackets(text: str) -> str:
+    return re.sub("⟦ ?| ?⟧", "", text)
 
 
 def translate(model: BaseTranslator, lines: Sequence[str], **options: bool) -> list[str]:
@@ -153,6 +167,7 @@ def compare_cases(
         "lower case": str.lower,
         "Title Case": capitalize,
         "rAnDoM case": random_case,
+        "⟦brackets⟧": lambda line: put_in_brackets(line, random),
     }
     scores, metric = dict[str, list[float]](), ""
     for name, change in cases.items():
@@ -169,7 +184,7 @@ def main() -> None:
     lines, references = read_pairs(arguments.test, arguments.lines)
 
     def score(texts: Sequence[str], **options: bool) -> MetricStatistics:
-        hypotheses = translate(model, texts, **options)
+        hypotheses = [remove_brackets(text) for text in translate(model, texts, **options)]
         return score_task(hypotheses, references, lines, model.target, tokenised=model.target.tokenised).statistics[0]
 
     replaced = replaced_words(model, lines, references, random, 2 * arguments.item_lines)

@@ -143,6 +143,13 @@ def test_unknown_numbers_and_words_with_marks_inside_are_one_item() -> None:
             assert [copied.text for copied in line.items] == [item]
 
 
+def test_a_word_with_vowel_signs_and_an_unknown_letter_is_one_item() -> None:
+    for kind in ("char", "subword:54"):
+        [line] = prepare_lines(["कुत्ता बिल्ऴी को देखता है"], tokenizer_of("Hindi", kind))
+        assert [item.text for item in line.items] == ["बिल्ऴी"]
+        assert line.tokens == prepare_lines(["कुत्ता को देखता है"], tokenizer_of("Hindi", kind))[0].tokens
+
+
 def test_marks_stand_in_the_translation_as_in_the_source() -> None:
     source = tokenizer_of("German", "subword:54")
     target = Tokenizer.train("word", ENGLISH, min_count=1)
@@ -175,7 +182,9 @@ def test_invisible_characters_are_not_copied() -> None:
     """Marks of the writing direction, joiners and soft hyphens; but they are a part of emoji."""
     for language, kind in (("German", "subword:54"), ("Arabic", "subword:54"), ("Hindi", "char"), ("German", "word")):
         tokenizer, plain = tokenizer_of(language, kind), TEXTS[language][0]
-        for character in "\u00ad\u061c\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202e\u2060\u2066\u2069\ufeff":
+        for (
+            character
+        ) in "\u00ad\u061c\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202e\u2060\u2066\u2069\ufe0f\ufeff":
             first, *rest = plain.split(" ")
             line = " ".join([first[:1] + character + first[1:] + character, *rest])
             assert prepare_lines([line], tokenizer) == prepare_lines([plain], tokenizer)

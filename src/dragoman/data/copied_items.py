@@ -107,8 +107,27 @@ def find_unknown(text: str, alphabet: frozenset[str]) -> list[Span]:
     """
     if alphabet.issuperset(text):
         return []
-    units = (unit for unit in UNIT.finditer(text) if not alphabet.issuperset(substitute_unknown(unit[0], alphabet)))
-    return join_spans(text, [unit.span() for unit in units])
+    units = [(start, end) for start, end in _find_units(text) if not _can_write(text[start:end], alphabet)]
+    return join_spans(text, units)
+
+
+def _find_units(text: str) -> list[Span]:
+    """Return the words and other characters of a text; vowel signs and other marks belong to their words."""
+    units = list[Span]()
+    for start, end in (unit.span() for unit in UNIT.finditer(text)):
+        if units and units[-1][1] == start and not UNSPACED.match(text[start]):
+            is_inside = _is_mark(text[start - 1]) and text[units[-1][0]].isalpha() and text[start].isalpha()
+            start = units.pop()[0] if is_inside or _is_mark(text[start]) else start
+        units.append((start, end))
+    return units
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("M")
+
+
+def _can_write(text: str, alphabet: frozenset[str]) -> bool:
+    return alphabet.issuperset(substitute_unknown(text, alphabet))
 
 
 def join_spans(text: str, spans: Iterable[Span]) -> list[Span]:
@@ -196,5 +215,6 @@ def _substitute(letter: str, alphabet: frozenset[str]) -> str:
 
 
 def _is_invisible(character: str) -> bool:
-    """Whether a character only says how others are written; tags of emoji, which are also of this category, do not."""
-    return unicodedata.category(character) == "Cf" and character < FIRST_TAG
+    """Whether a character only says how others are written. Tags of flags are of this category, but are visible."""
+    is_format = unicodedata.category(character) == "Cf" and character < FIRST_TAG
+    return is_format or "\ufe00" <= character <= "\ufe0f"  # variation selectors
