@@ -55,9 +55,39 @@ def test_the_suggested_commands_work(run, good, texts):
 
 
 def test_pairs_go_on_to_a_translator(good, texts):
+    """By way of `split`, which is run here, unless there is a dev text."""
     files = ("--src", "train.s", "--tgt", "train.t")
+    checked = good("doctor", *files, "--no-cost", "--keep-duplicates").err
+    assert checked == "next: dragoman split --src train.s --tgt train.t -o data\n"
     fixed = good("doctor", *files, "--no-cost", "--fix", "-o", "cleaned").err.splitlines()[-1]
-    assert fixed == "next: dragoman train translator --src cleaned/train.s --tgt cleaned/train.t -o model --minutes 20"
+    assert fixed == "next: dragoman split --src cleaned/train.s --tgt cleaned/train.t -o data"
+    training = good(*fixed.split()[2:]).err.splitlines()[-1]
+    names = "--src data/train.s --tgt data/train.t --dev-src data/dev.s --dev-tgt data/dev.t"
+    assert training == f"next: dragoman train translator {names} -o model --minutes 20"
+    held_out = ("--dev-src", "data/dev.s", "--dev-tgt", "data/dev.t")
+    with_dev = good("doctor", "--src", "data/train.s", "--tgt", "data/train.t", *held_out, "--no-cost").err
+    assert with_dev.splitlines()[-1] == training
+
+
+def test_a_text_goes_on_to_a_language_model(good, texts):
+    write(texts / "t.txt", dict.fromkeys(pairs()[0][:300]))
+    checked = good("doctor", "--text", "t.txt", "--no-cost").err.splitlines()[-1]
+    assert checked == "next: dragoman split --text t.txt -o data"
+    training = good(*checked.split()[2:]).err.splitlines()[-1]
+    assert training == "next: dragoman train ngram --text data/train.txt --dev-text data/dev.txt -o model"
+
+
+def test_cleaning_is_suggested_for_substantial_changes(run, texts):
+    """Not for single repeated lines, nor for spaces, which are ignored; but for every warning that is fixed."""
+    lines = [f"{line} ." for line in dict.fromkeys(pairs()[0][:300])]
+
+    def suggested(changed):
+        write(texts / "t.txt", changed)
+        return run("doctor", "--text", "t.txt", "--no-cost").err.splitlines()[-1].split()[2]
+
+    assert suggested([*lines, lines[0], *(f" {line}  x" for line in lines)]) == "split"
+    assert suggested([*lines, *lines[:20]]) == "doctor"
+    assert suggested([*lines, "a \u200b line"]) == "doctor"
 
 
 def test_json_has_every_finding_with_place_and_advice(run, good, texts):
@@ -102,7 +132,7 @@ def test_pairs_in_one_file(good, texts):
     write(texts / "p.tsv", ["id\tsource\ttarget", *(row for row in list(rows)[:200])])
     outcome = good("doctor", "--pairs", "p.tsv", "--no-cost")
     assert "p.tsv column source" in outcome.out and "p.tsv column target" in outcome.out
-    assert outcome.err == "next: dragoman train translator --pairs p.tsv -o model --minutes 20\n"
+    assert outcome.err == "next: dragoman split --pairs p.tsv -o data\n"
 
 
 def test_one_file_given_twice(run, texts):
@@ -189,7 +219,30 @@ def test_columns_of_one_file_are_named(run, texts):
     rows = [f"{source}\t{target}" for source, target in zip(*pairs(), strict=True)]
     write(texts / "p.tsv", ["de\ten", *rows[:300], "x\t\u200b"])
     outcome = run("doctor", "--src", "p.tsv", "--tgt", "p.tsv", "--src-field", "de", "--tgt-field", "en", "--no-cost")
-    assert "p.tsv column en:302: " in outcome.out and "p.tsv column de" in outcome.out
+    assert "\n  p.tsv:302: column en: no words here\n" in outcome.out and "p.tsv column de" in outcome.out
+
+
+def test_rows_without_a_column_are_reported_once(run, texts):
+    rows = [f"{source}\t{target}" for source, target in zip(*pairs(), strict=True)][:200]
+    write(texts / "bad.tsv", [*rows[:9], "one column", *rows[10:], "x\t"])
+    outcome = run("doctor", "--pairs", "bad.tsv", "--no-cost", "--keep-duplicates")
+    assert "error: rows without the column or field (1) [no-field]\n  bad.tsv:10: no column '2'" in outcome.out
+    assert "pairs with an empty side (1) [empty-side]\n  bad.tsv:201: column 2: no words here" in outcome.out
+    assert "\n199 pairs; " in outcome.out and outcome.code == 1
+    record = json.loads(run("doctor", "--pairs", "bad.tsv", "--no-cost", "--json").out)
+    assert record["pairs"]["pairs"] == 199 and record["counts"]["no-field"] == record["counts"]["empty-side"] == 1
+    assert {finding["file"] for finding in record["findings"]} == {"bad.tsv"}
+    both = run("doctor", "--src", "bad.tsv", "--tgt", "bad.tsv", "--src-field", 3, "--tgt-field", 4, "--no-cost")
+    assert "(201) [no-field]" in both.out, "once per row, although both columns are missing"
+
+
+def test_faults_of_one_file_with_both_sides_are_reported_once(run, texts):
+    rows = [f"{source}\t{target}" for source, target in zip(*pairs(), strict=True)][:200]
+    (texts / "crlf.tsv").write_bytes("\ufeff".encode() + "".join(f"{row}\r\n" for row in rows).encode())
+    outcome = run("doctor", "--pairs", "crlf.tsv", "--no-cost")
+    assert "(1) [crlf]\n  crlf.tsv:1: 200 lines end in CR LF" in outcome.out and "(1) [bom]" in outcome.out
+    good = run("doctor", "--pairs", "crlf.tsv", "--no-cost", "--fix", "-o", "out")
+    assert "crlf of crlf.tsv" in good.err and b"\r" not in (texts / "out" / "crlf.tsv").read_bytes()
 
 
 def test_standard_input(run, texts):
@@ -201,9 +254,9 @@ def test_fields(good, texts):
     (texts / "p.tsv").write_text("de\ten\neins \tone\n")
     outcome = good("doctor", "--text", "p.tsv", "--field", "de", "--no-cost")
     assert "p.tsv:2:5" in outcome.out
-    assert outcome.err.splitlines()[-1] == "next: dragoman doctor --text p.tsv --field de --fix -o cleaned"
+    assert outcome.err.splitlines()[-1] == "next: dragoman train ngram --text p.tsv --field de -o model"
     both = good("doctor", "--src", "p.tsv", "--tgt", "p.tsv", "--src-field", "de", "--tgt-field", "en", "--no-cost")
-    assert "--src-field de --tgt-field en --fix" in both.err
+    assert "--src-field de --tgt-field en -o model" in both.err
 
 
 @pytest.mark.parametrize(

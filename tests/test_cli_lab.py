@@ -118,6 +118,7 @@ def test_next_command_is_suggested(good, tmp_path):
     outcome = good("lab", "--pairs", 5, "--dev", 1, "--test", 1, "-o", tmp_path / "x")
     assert outcome.out == ""
     assert f"train ngram --text {tmp_path / 'x' / 'train.en'}" in outcome.err
+    assert outcome.err.endswith(f" -o {tmp_path / 'kn5'}\n"), "as in the README"
 
 
 def test_corpus_is_replaced_only_with_force_and_other_files_are_preserved(run, good, tmp_path):

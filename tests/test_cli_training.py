@@ -111,9 +111,18 @@ def test_finished_training_is_not_repeated(texts, tmp_path, good):  # noqa: F811
     first = good(*command(texts, tmp_path / "model", *SHORT))
     assert "next: " in first.err
     assert first.out == ""
+    assert "was still improving when training ended; the same command with --max-epochs 4 continues\n" in first.err
     again = good(*command(texts, tmp_path / "model", *SHORT))
     assert "already finished" in again.err
     assert "next: " in again.err
+
+
+def test_only_a_given_average_is_missed(texts, tmp_path, good):  # noqa: F811
+    """Nobody who did not choose it needs to know that training ended before the parameters were averaged."""
+    settings = (*SETTINGS, "--max-updates", "1", "--max-epochs", "1000")
+    assert "averaged" not in good(*command(texts, tmp_path / "planned", *settings, "--minutes", "9")).err
+    patient = (*SETTINGS, "--max-epochs", "50", "--patience", "1", "--learning-rate", "1", "--average", "0.01")
+    assert "before parameters were averaged" in good(*command(texts, tmp_path / "given", *patient)).err
 
 
 def test_resuming_with_other_settings_raises(texts, tmp_path, good, run):  # noqa: F811

@@ -10,10 +10,11 @@ import pytest
 from doctor_texts import SOURCE, TARGET, pairs, vocabulary, write
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
-from dragoman.doctor.alignment_checks import LinePairScorer, check_alignment, word_sets
+from dragoman.doctor.alignment_checks import LinePairScorer, _is_surely_wrong, check_alignment, word_sets
 from dragoman.doctor.arrangement import DoctorDocuments
 from dragoman.doctor.documents import Document, FileLayout
 from dragoman.doctor.examination import DoctorInput, check_documents, examine
+from dragoman.doctor.findings import DROP, LEAVE
 from dragoman.doctor.text_checks import DoctorLimits, file_statistics, style_findings, writing_habits
 from dragoman.doctor.training_cost import MAX_TRIAL_TOKENS, _extrapolate, estimate_training_cost
 from dragoman.ngram.model import NgramModel
@@ -129,6 +130,50 @@ def test_misaligned_pairs() -> None:
     for line, other in zip(moved, [*moved[1:], moved[0]], strict=True):
         target[line] = pairs()[1][other]
     assert lines_with("misaligned", pair_documents(source, target)) == [line + 1 for line in moved]
+
+
+def test_only_pairs_that_are_surely_wrong_are_dropped() -> None:
+    """The ranks of wrong pairs among random pairs are anywhere, those of free translations are high."""
+    anywhere, high = np.linspace(0, 1, 40), np.linspace(0.01, 1, 200) ** 0.1
+    assert _is_surely_wrong(anywhere).all()
+    assert not _is_surely_wrong(high).any()
+    mixed = np.concatenate([anywhere, high])
+    is_dropped = _is_surely_wrong(mixed)
+    assert is_dropped[:20].all() and not is_dropped[40:].any() and not is_dropped[20:40].all()
+    assert not _is_surely_wrong(anywhere[::10]).any(), "four pairs are too few"
+
+
+def test_misaligned_pairs_are_kept_if_there_are_few() -> None:
+    source, target = map(list, pairs())
+    target[100], target[300], target[500] = target[300], target[500], target[100]
+    findings = check_documents(pair_documents(source, target), DoctorLimits()).findings
+    assert [(f.line, f.fix) for f in findings if f.kind == "misaligned"] == [(line, LEAVE) for line in (101, 301, 501)]
+
+
+def test_lengths_in_lists_of_words() -> None:
+    """An abbreviation has a long pronunciation, and some long words a short one."""
+    words = [*vocabulary(SOURCE, 1)[:100], "cd", "mp", "featherstonehaugh"]
+    phones = [*(" ".join(word) for word in words[:100]), "ts e: d e:", "m a: S o t p E r t s", "f"]
+    assert not {"length-ratio", "misaligned"} & kinds(pair_documents(words, phones))
+    lemmas = [*words[:100], "en küçük ortak kat"]
+    assert "untranslated" not in kinds(pair_documents(lemmas, [*(f"{word}en" for word in words[:100]), lemmas[-1]]))
+
+
+def test_lengths_in_scripts_without_spaces() -> None:
+    """A long sentence has many characters and, as all others, no space."""
+    japanese = ["これは私の本です。"] * 30 + ["これは私の本ではありませんが、あなたの本でもないと思います。"]
+    english = ["this is my book ."] * 30 + ["this is not my book , but i also do not think that it is your book ."]
+    assert "length-ratio" not in kinds(pair_documents(japanese, english))
+    assert lines_with("length-ratio", pair_documents([*japanese, "本"], [*english, english[-1]])) == [32]
+
+
+def test_only_very_different_lengths_are_dropped() -> None:
+    source, target = map(list, pairs())
+    source[10], target[10] = " ".join(source[10].split()[:4]), " ".join([*target[10].split(), *target[11].split()][:12])
+    source[20], target[20] = source[20].split()[0], f"{target[20]} {target[21]}"
+    findings = check_documents(pair_documents(source, target), DoctorLimits(max_ratio=2)).findings
+    fixes = {f.line: f.fix for f in findings if f.kind == "length-ratio"}
+    assert fixes == {11: LEAVE, 21: DROP}
 
 
 @pytest.mark.parametrize("shift", [1, -2])

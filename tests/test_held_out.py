@@ -258,7 +258,10 @@ def test_split_pairs(good: Any, corpus: Path) -> None:
     assert [len(pairs[part][0]) for part in ("train", "dev", "test")] == [250, 20, 30]
     for sources, targets in pairs.values():
         assert [line.upper()[::-1] for line in sources] == targets
-    assert "2 pairs with a blank side were left out" in done.err and "groups were kept together" in done.err
+    assert (
+        "2 pairs with a blank side were left out" in done.err
+        and "similar ones are in the same part (all were kept)" in done.err
+    )
     files = [
         f"--{part}{side} {corpus}/new/{name}"
         for part, name in (("", "train"), ("dev-", "dev"))
@@ -292,7 +295,7 @@ def test_split_tables_by_their_header(good: Any, corpus: Path, name: str, option
     same = [f"{number}\t{word}\t{word[::-1]}" for number, word in enumerate(WORDS) for _ in range(2)]
     (corpus / name).write_text("\n".join(["id\tde\ten", *same[:50], "", "ragged", *same[50:]]) + "\n")
     done = good("split", option, corpus / name, "--dev", 10, "--test", 10, "-o", corpus / "new")
-    assert f"{name}: 3 of {len(same) + 3} units are not used" in done.err
+    assert f"{name}: 3 of {len(same) + 3} lines are not used" in done.err
     [train, dev, test] = (
         (corpus / "new" / part_names([name], part)[0]).read_text().splitlines() for part in ("train", "dev", "test")
     )

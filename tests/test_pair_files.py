@@ -418,7 +418,7 @@ def test_damaged_files_raise_only_data_errors(tmp_path: Path, name: str) -> None
 def test_align_and_doctor_read_pair_files(good, run, tmp_path: Path) -> None:  # noqa: F811
     outcome = good("align", "--pairs", FILES / "memory.tmx", "--rejected", tmp_path / "rejected.tsv")
     assert len(outcome.lines) == 3
-    assert "3 of 6 units are not used: 1 another translation of the same language (line 11)" in outcome.err
+    assert "3 of 6 entries are not used: 1 another translation of the same language (line 11)" in outcome.err
     rows = (tmp_path / "rejected.tsv").read_text().splitlines()
     assert rows[0] == "file\tline\treason" and rows[2] == f"{FILES / 'memory.tmx'}\t16\tno translation"
     report = good("doctor", "--pairs", FILES / "memory.tmx", "--no-cost")
@@ -435,3 +435,13 @@ def test_align_and_doctor_read_pair_files(good, run, tmp_path: Path) -> None:  #
     ):
         outcome = run(*arguments)
         assert outcome.code == 2 and outcome.err.count("\n") == 1 and "Traceback" not in outcome.err
+
+
+def test_training_on_pairs_suggests_to_evaluate_on_pairs(good, tmp_path):  # noqa: F811
+    """With the same options, so that the command works."""
+    (tmp_path / "pairs.tsv").write_text("".join(f"a {word} b\tA {word.upper()} B\n" for word in "cdefghijklmnopqrstuv"))
+    sizes = ("--units", "word", "--embedding", 4, "--hidden", 4, "--max-epochs", 1)
+    outcome = good("train", "translator", "--pairs", tmp_path / "pairs.tsv", "-o", tmp_path / "model", *sizes)
+    command = outcome.err.splitlines()[-1]
+    assert command == f"next: dragoman evaluate {tmp_path / 'model'} --pairs FILE"
+    assert "perplexity" in good(*command.replace("FILE", str(tmp_path / "pairs.tsv")).split()[2:]).out

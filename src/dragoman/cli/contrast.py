@@ -42,8 +42,8 @@ def contrast(
 
     \b
     Example:
-      dragoman contrast lab-kn5
-      dragoman contrast lab-kn2 lab-kn5 --json
+      dragoman contrast kn5
+      dragoman contrast kn2 kn5 --json
       dragoman contrast --language de --examples
     """
     from dragoman.evaluation.lab_reference import accuracies_as_dicts, minimal_pair_accuracies

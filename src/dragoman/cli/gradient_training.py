@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,9 +110,17 @@ class GradientTrainingOptions(LanguageModelOptions):
 
 
 def train_with_gradients(
-    options: GradientTrainingOptions, data: GradientTrainingData, create: CreateModel, training: TrainingConfig
+    options: GradientTrainingOptions,
+    data: GradientTrainingData,
+    create: CreateModel,
+    training: TrainingConfig,
+    given: Collection[str],
 ) -> None:
-    """Train the model that `create` returns, and report. An interrupted run is resumed; a finished one is not changed."""
+    """Train the model that `create` returns, and report. An interrupted run is resumed; a finished one is not changed.
+
+    Args:
+        given: the names of the training settings that the user has chosen.
+    """
     from dragoman.data.segmenters import token_name
     from dragoman.models.planning import reserve_for_evaluation
 
@@ -125,6 +133,7 @@ def train_with_gradients(
             (data.corpus, data.dev, data.replay, data.replay_dev),
             training,
             options.output,
+            given,
             force=options.force,
             token_name=token_name(model.vocab.segmenter),
             elapsed_seconds=seconds_since_start(),

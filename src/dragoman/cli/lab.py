@@ -30,8 +30,8 @@ def lab(
     \b
     Example:
       dragoman lab --pairs 20000 --seed 1 -o lab
-      dragoman train ngram --text lab/train.en --dev-text lab/dev.en -o lab-kn5
-      dragoman evaluate lab-kn5 --text lab/test.en
+      dragoman train ngram --text lab/train.en --dev-text lab/dev.en -o kn5
+      dragoman evaluate kn5 --text lab/test.en
     """
     from dragoman.io.storage import check_output_directory
     from dragoman.lab.corpus_files import LAB_CORPUS, write_lab_corpus
@@ -46,5 +46,5 @@ def lab(
     words = f"{entropy.german_words:.1f} German, {entropy.english_words:.1f} English"
     conditional = f"{entropy.english_given_german_per_word:.3f} nats per word"
     info(f"expected words: {words}; entropy of the English given the German: {conditional}")
-    model = output.parent / f"{output.name}-kn5"
+    model = output.parent / "kn5"
     suggest_command("train", "ngram", "--text", output / "train.en", "--dev-text", output / "dev.en", "-o", model)

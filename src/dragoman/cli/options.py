@@ -121,9 +121,7 @@ class PairFileOptions(OptionGroup):
         else:
             lines = read_pairs(src, tgt, *options)
         if lines.rejected:
-            total = len(lines.source) + len(lines.rejected)
-            reasons = "; ".join(lines.rejection_summary())
-            info(f"{display_name(lines.name)}: {len(lines.rejected):,} of {total:,} units are not used: {reasons}")
+            info(f"{display_name(lines.name)}: {lines.describe_rejected()}")
         if self.rejected is not None:
             rows = (f"{unit.file}\t{unit.line}\t{unit.reason}\n" for unit in lines.rejected)
             write_text(self.rejected, "".join(["file\tline\treason\n", *rows]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -109,13 +109,14 @@ def fit_with_progress(
     texts: TrainingTexts,
     training: TrainingConfig,
     output: Path,
+    given: Collection[str],
     *,
     force: bool,
     token_name: str = "word",
     elapsed_seconds: float = 0.0,
     reserve: TimeReserve | None = None,
 ) -> FitResult:
-    """Train a model, and report why training ended."""
+    """Train a model, and report why training ended. `given` are the names of the settings that the user has chosen."""
     from dragoman.training.fit import fit
 
     data, dev, old, old_dev = texts
@@ -147,8 +148,9 @@ def fit_with_progress(
         warn("no update improved the dev loss, so the model is as it was; lower --learning-rate, or give more text")
     is_last_best = progress.best_dev_loss is not None and progress.best_update == progress.update
     if is_last_best and not progress.pace.plateau:
-        info(f"the dev loss was still improving when training ended: try {_longer_limit(progress, training)}")
-    if training.average and not progress.averaged_steps:
+        limit = _longer_limit(progress, training)
+        info(f"the dev loss was still improving when training ended; the same command with {limit} continues")
+    if "average" in given and training.average and not progress.averaged_steps:
         warn("training ended before parameters were averaged; train longer, or raise --average")
     return result
 

@@ -94,8 +94,8 @@ def split(
         _check_sizes(divided, sizes, similarity)
         paths = write_parts(data, divided, PARTS, output, prefix, replace=force)
     _report(data, divided, paths)
-    if data.unit == "pairs" and "dev" in paths:
-        _suggest_training(paths, files)
+    if "dev" in paths:
+        _suggest_training(data, paths, files, pair_file)
 
 
 def _report(data: SplitInput, divided: HeldOut, paths: dict[str, list[Path]]) -> None:
@@ -107,22 +107,31 @@ def _report(data: SplitInput, divided: HeldOut, paths: dict[str, list[Path]]) ->
     if len(divided.compared) < len(data.sides):
         side, other = ("sources", "targets")[:: 1 if divided.compared == (0,) else -1]
         info(f"only the {side} were compared: most {other} are equal or nearly equal to many others")
-    groups, members = divided.kept_together
-    if groups:
-        info(f"{members:,} {unit} have duplicates or near-duplicates; their {groups:,} groups were kept together")
+    _, members = divided.kept_together
+    if members:
+        info(f"{members:,} {unit} are equal or similar to others; similar ones are in the same part (all were kept)")
     if len(divided.blank):
         info(f"{len(divided.blank):,} {'pairs with a blank side' if unit == 'pairs' else 'blank lines'} were left out")
 
 
-def _suggest_training(paths: dict[str, list[Path]], files: SplitFileOptions) -> None:
-    """Print the command that trains a translator on the new files."""
+def _suggest_training(
+    data: SplitInput, paths: dict[str, list[Path]], files: SplitFileOptions, pair_file: PairFileOptions
+) -> None:
+    """Print the command that trains a translator, or an n-gram model of one text, on the new files."""
+    from dragoman.training.config import SUGGESTED_MINUTES
+
+    if data.unit != "pairs":
+        texts = paths["train"][0], paths["dev"][0]
+        suggest_command("train", "ngram", "--text", texts[0], "--dev-text", texts[1], "-o", "model", field=files.field)
+        return
     is_one_file = len(paths["train"]) == 1
     options = ["--pairs", "--dev-pairs"] if is_one_file else ["--src", "--tgt", "--dev-src", "--dev-tgt"]
     values = [*paths["train"], *paths["dev"]]
     fields = [("--src-field", files.src_field), ("--tgt-field", files.tgt_field)]
-    chosen = [word for name, field in fields if field is not None for word in (name, field)]
+    languages = [("--src-lang", pair_file.src_lang), ("--tgt-lang", pair_file.tgt_lang)]
+    chosen = [word for name, value in fields + languages if value is not None for word in (name, value)]
     given = [word for pair in zip(options, values, strict=True) for word in pair]
-    suggest_command("train", "translator", *given, *chosen, "-o", "model")
+    suggest_command("train", "translator", *given, *chosen, "-o", "model", "--minutes", str(SUGGESTED_MINUTES))
 
 
 def _sizes(data: SplitInput, dev: str | None, test: str | None) -> list[int]:

@@ -92,7 +92,7 @@ def train_loglinear(
             info(note)
         return created
 
-    train_with_gradients(options, data, create, training_config)
+    train_with_gradients(options, data, create, training_config, given["training"])
     if features_from is not None:
         info(f"to use this model, set the file of its features: export DRAGOMAN_FEATURES={features_from}")
     suggest_command("explain", options.output, "the")

@@ -101,7 +101,7 @@ def _train(
             data.corpus, model_config, unknown=data.unknown, seed=training_config.seed, vectors=vectors
         )
 
-    train_with_gradients(options, data, create, training_config)
+    train_with_gradients(options, data, create, training_config, given["training"])
 
 
 def _choose_settings(

@@ -90,6 +90,7 @@ def train_translator(
         data,
         setup.training,
         output,
+        given["training"],
         force=force,
         token_name=token_kind(setup.translator.target),
         elapsed_seconds=seconds_since_start(),
@@ -97,7 +98,8 @@ def train_translator(
     )
     minutes = setup.training.minutes
     share = 1.0 if minutes is None else reserve.share_within(60 * minutes, result.prediction_seconds)
-    _report(result, output, setup, old_dev, base, share)
+    is_pair_file = texts.pair_file.pairs is not None
+    _report(result, output, setup, old_dev, base, share, is_pair_file=is_pair_file)
 
 
 def _set_up(
@@ -182,6 +184,8 @@ def _report(
     old_dev: LinePairs | None,
     base: Translator | None,
     share: float,
+    *,
+    is_pair_file: bool,
 ) -> None:
     """Print what the translator does with a share of the dev texts, and what to do next."""
     from dragoman.models.dev_report import model_directories, report_on_dev
@@ -195,4 +199,5 @@ def _report(
     info(f"{path}: {seconds_since_start():,.1f} seconds in total")
     if report.is_usable:
         suggest_command("translate", path)
-        suggest_command("evaluate", path, "--src", "FILE", "--ref", "FILE")
+        files = ("--pairs", "FILE") if is_pair_file else ("--src", "FILE", "--ref", "FILE")
+        suggest_command("evaluate", path, *files)

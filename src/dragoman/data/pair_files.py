@@ -112,12 +112,13 @@ def read_pair_file(
             raise DataError(f"{name}: JSONL; name the keys of both sides with --src-field and --tgt-field")
         sides = (read_lines(path, field) for field in (src_field, tgt_field))
         rows = (Unit(number, *row) for number, row in enumerate(zip(*sides, strict=True), 1))
-        return _collect(path, rows, _languages_of_texts(path, path, src_field, tgt_field))
+        return _collect(path, rows, _languages_of_texts(path, path, src_field, tgt_field), has_rows=True)
     if file_format == "tsv":
         table = Table.parse(read_utf8(path), name, (src_field, tgt_field))
         columns = table.pair_columns(src_field, tgt_field, languages)
         in_name = languages_from_paths([path])
-        return _collect(path, _tsv_units(table, columns), in_name if columns[0] < columns[1] else in_name.reversed)
+        in_name = in_name if columns[0] < columns[1] else in_name.reversed
+        return _collect(path, _tsv_units(table, columns), in_name, has_rows=True)
     if file_format == "po":
         return _collect(path, _po_units(read_bytes(path), name, languages))
     tree = parse_xml(read_bytes(path), name)
@@ -132,7 +133,9 @@ def pair_format(path: str) -> str | None:
     return "tsv" if looks_like_tsv(read_bytes(path)) else None
 
 
-def _collect(path: str, units: Iterator[Unit], in_name: Languages | None = None) -> LinePairs:
+def _collect(
+    path: str, units: Iterator[Unit], in_name: Languages | None = None, *, has_rows: bool = False
+) -> LinePairs:
     """Separate pairs from rejected units; a file without any pair is an error.
 
     Args:
@@ -151,9 +154,9 @@ def _collect(path: str, units: Iterator[Unit], in_name: Languages | None = None)
     in_units = ({language_of_tag(tag) for tag in side} for side in zip(*tags, strict=True)) if tags else ()
     known = Languages(*(codes.pop() if len(codes) == 1 else None for codes in in_units))
     languages = known.or_else(languages_from_paths([path]) if in_name is None else in_name)
-    pairs = LinePairs(source, target, path, tuple(rejected), languages)
+    pairs = LinePairs(source, target, path, tuple(rejected), languages, has_rows=has_rows)
     if not source:
-        detail = "; ".join(pairs.rejection_summary()) or "it has no units"
+        detail = "; ".join(pairs.rejection_summary()) or "it has no entries"
         raise DataError(f"{display_name(path)}: no sentence pairs ({detail})")
     return pairs
 

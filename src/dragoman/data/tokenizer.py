@@ -199,6 +199,7 @@ class LinePairs:
     rejected: tuple[RejectedUnit, ...] = ()
     languages: Languages = AS_IN_FILE  # as far as the file or its name says them
     selected: SelectedPairs | None = None  # if these are only some of the pairs of a text
+    has_rows: bool = False  # one pair per line of the file, as in TSV
 
     @property
     def indices(self) -> Sequence[int]:
@@ -216,7 +217,7 @@ class LinePairs:
         return LinePairs(self.target, self.source, "target", languages=self.languages.reversed, selected=self.selected)
 
     def rejection_summary(self) -> list[str]:
-        """Return for each reason how many units were rejected, with the first lines.
+        """Return for each reason how many pairs were rejected, with the first lines.
 
         >>> rejected = [RejectedUnit("a.po", line, "fuzzy") for line in (3, 9)]
         >>> LinePairs([], [], rejected=(*rejected, RejectedUnit("a.po", 12, "empty"))).rejection_summary()
@@ -228,6 +229,16 @@ class LinePairs:
             more = ", ..." if count > len(lines) else ""
             summary.append(f"{count:,} {reason} (line{'s' if count > 1 else ''} {', '.join(lines)}{more})")
         return summary
+
+    def describe_rejected(self) -> str:
+        """Return how many lines, or entries, of the file are not used, and why.
+
+        >>> LinePairs(["a"], ["b"], rejected=(RejectedUnit("a.po", 3, "fuzzy"),)).describe_rejected()
+        '1 of 2 entries is not used: 1 fuzzy (line 3)'
+        """
+        count, unit = len(self.rejected), "lines" if self.has_rows else "entries"
+        share = f"{count:,} of {len(self.source) + count:,} {unit} {'is' if count == 1 else 'are'} not used"
+        return f"{share}: {'; '.join(self.rejection_summary())}"
 
     def select(self, indices: Iterable[int]) -> LinePairs:
         """Return some of the pairs."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,9 @@ LENGTH_EDGES = (9, 13, 19, 31)  # pairs are compared with others of about as man
 MIN_BUCKET_PAIRS = 30  # with fewer pairs of a length nothing is reported
 RANDOM_PERCENTILES = (0, 50, 95, 95, 95)  # by length: a score below this percentile of random pairs may be random
 OUTLIER_RANGES = 1.5  # interquartile ranges below the first quartile: Tukey's definition of an outlier
-NEAR_MARGIN = 0.1  # nats per word: pairs this close to the limit may fall below it when others are dropped
+DROP_SHARES = (1.0, 0.5, 0.25)  # of the random pairs below the limit; see `_is_surely_wrong`
+MIN_LOW_PAIRS = 5  # with fewer pairs of very low scores none is surely wrong
+MIN_WRONG_SHARE = 0.6  # by this estimate, of the pairs that are dropped; it is rather too low
 MAX_SHIFT = 5  # lines
 MIN_RUN_LINES = 4
 SHIFT_COST = 12.0  # nats of evidence required for each end of a shifted run
@@ -45,11 +47,11 @@ def check_alignment(source: Document, target: Document) -> CheckResult:
     scorer = LinePairScorer.train(word_sets(source.lines), word_sets(target.lines))
     lines = np.arange(len(source))
     scores = scorer.scores(lines, lines)
-    limit, midpoint = _score_limits(scorer, scores)
-    is_checked = ~np.isnan(scores) & np.isfinite(limit)
+    limits = _score_limits(scorer, scores)
+    is_checked = ~np.isnan(scores) & np.isfinite(limits.limit)
     if 2 * int(is_checked.sum()) < len(source):
         return CheckResult(remarks=(f"{remark}: most have too few words known from other pairs",))
-    runs = _shifted_runs(scorer, scores, scores < midpoint)
+    runs = _shifted_runs(scorer, scores, scores < limits.midpoint)
     for run in runs:
         is_checked[run.first : run.last + 1] = False
 
@@ -57,10 +59,26 @@ def check_alignment(source: Document, target: Document) -> CheckResult:
         return f"{source.quoted(line, 40)} with {target.quoted(line, 40)}"
 
     shifted = [_run_finding(source, target, run) for run in runs]
-    misaligned = source.findings("misaligned", is_checked & (scores < limit), message)
-    is_near = is_checked & (scores >= limit) & (scores < limit + NEAR_MARGIN)
-    near = source.findings("nearly-misaligned", is_near, message)
-    return CheckResult((*shifted, *misaligned), near=tuple(near))
+    low = np.flatnonzero(is_checked & (scores < limits.limit))
+    misaligned = (
+        replace(source.finding("misaligned", line, message(line)), is_kept=not is_wrong)
+        for line, is_wrong in zip(low.tolist(), _is_surely_wrong(limits.rank[low]).tolist(), strict=True)
+    )
+    return CheckResult((*shifted, *misaligned))
+
+
+def _is_surely_wrong(ranks: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether pairs with low scores are wrong, and not free translations.  # ranks: (pairs,)
+
+    The rank of a wrong pair among random pairs may be anything from 0 to 1. Free translations have high ranks: they
+    are the end of the distribution of correct pairs. So if the pairs up to a rank are wrong, about half of them are in
+    the lower half. The largest share of the ranks is chosen for which this holds.
+    """
+    for share in DROP_SHARES:
+        lower_half = int((ranks <= share / 2).sum())
+        if lower_half >= MIN_LOW_PAIRS and 2 * lower_half >= MIN_WRONG_SHARE * int((ranks <= share).sum()):
+            return ranks <= share
+    return np.zeros(len(ranks), np.bool_)
 
 
 @dataclass(frozen=True)
@@ -124,15 +142,16 @@ class LinePairScorer:
         return self.associations.pair_scores(*lines, self.is_training_pair)
 
 
-def _score_limits(
-    scorer: LinePairScorer, scores: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Estimate limits from the scores of all pairs of a text and of random pairs, for each length.  # scores: (lines,)
+class ScoreLimits(NamedTuple):
+    """What the score of each pair is compared with, by the random pairs of its length. All are arrays (lines,)."""
 
-    Returns:
-        For each line, the score below which a pair is misaligned (-infinity where nothing is known), and the midpoint
-        between the median scores of random pairs and of the pairs of the text.
-    """
+    limit: NDArray[np.float64]  # a pair with a lower score looks misaligned; -infinity where nothing is known
+    midpoint: NDArray[np.float64]  # between the median scores of random pairs and of the pairs of the text
+    rank: NDArray[np.float64]  # share of the random pairs below the limit that have a lower score
+
+
+def _score_limits(scorer: LinePairScorer, scores: NDArray[np.float64]) -> ScoreLimits:
+    """Estimate limits from the scores of all pairs of a text and of random pairs, for each length.  # scores: (lines,)"""
     target = scorer.target
     order = np.argsort(target.checksums, kind="stable")[:RANDOM_PAIRS]  # neighbours in a sorted text are related
     targets = order[np.argsort(target.sizes[order], kind="stable")]
@@ -141,6 +160,7 @@ def _score_limits(
     words, random_words = scorer.source.sizes + target.sizes, scorer.source.sizes[sources] + target.sizes[targets]
     buckets, random_buckets = (np.searchsorted(LENGTH_EDGES, sizes, side="right") for sizes in (words, random_words))
     limits, midpoints = np.full((2, len(LENGTH_EDGES) + 1), -np.inf)
+    ranks = np.ones(len(scores))
     for bucket in range(1, len(limits)):
         values = scores[(buckets == bucket) & ~np.isnan(scores)]
         random_values = random_scores[(random_buckets == bucket) & ~np.isnan(random_scores)]
@@ -149,7 +169,10 @@ def _score_limits(
             random_limit = float(np.percentile(random_values, RANDOM_PERCENTILES[bucket]))
             limits[bucket] = min(random_limit, low - OUTLIER_RANGES * (high - low))
             midpoints[bucket] = (median + float(np.median(random_values))) / 2
-    return limits[buckets], midpoints[buckets]
+            low_values = np.sort(random_values[random_values < limits[bucket]])
+            in_bucket = buckets == bucket
+            ranks[in_bucket] = np.searchsorted(low_values, scores[in_bucket]) / max(1, len(low_values))
+    return ScoreLimits(limits[buckets], midpoints[buckets], ranks)
 
 
 @dataclass(frozen=True)

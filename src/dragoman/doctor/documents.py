@@ -66,7 +66,7 @@ class FileLayout:
 class Document:
     """The lines of a file, or some of them."""
 
-    name: str
+    file: str
     part: str  # "train" or "dev"
     lines: Sequence[str]
     places: NDArray[np.int64]  # index of each line among all lines of the file, from 0
@@ -75,6 +75,12 @@ class Document:
     first: int = 1  # line number in the file of the first line of text
     pair_indices: NDArray[np.int64] | None = None  # of each line among all pairs; by default as in the file
     language: str | None = None  # its code, if it was given
+    side: str = ""  # column or field of a file with both sides
+
+    @property
+    def name(self) -> str:
+        """The file, and which side of it: `pairs.tsv column 2`"""
+        return f"{self.file} {self.side}".rstrip()
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -111,10 +117,11 @@ class Document:
     ) -> Finding:
         """Create a finding for a line (from 0), a run of lines, or the whole file."""
         if line is None:
-            return Finding(kind, self.name, None, message, part=self.part)
+            return Finding(kind, self.file, None, message, part=self.part, side=self.side)
         last_line = self.number(last) if last is not None else None
         index = int(self.indices[line])
-        return Finding(kind, self.name, self.number(line), message, column, last_line, self.part, index)
+        number = self.number(line)
+        return Finding(kind, self.file, number, message, column, last_line, self.part, index, self.side)
 
     def findings(self, kind: str, is_found: NDArray[np.bool_], message: Callable[[int], str]) -> Iterator[Finding]:
         """Create a finding, with a message about the line, for each line with a true value.  # is_found: (lines,)"""
@@ -191,13 +198,14 @@ def documents_of_pairs(pairs: LinePairs, part: str) -> tuple[Document, ...]:
 
 
 def name_columns(documents: tuple[Document, ...]) -> tuple[Document, ...]:
-    """Add the column, or the field, to the name of each side of one file."""
-    named = []
+    """Name the column, or the field, of each side of one file. What is wrong with a row is reported once."""
+    named, reported = [], set[tuple[str, int | None]]()
     for document in documents:
         unit = "column" if document.layout.kind == "tsv" else "field"
-        name = f"{document.name} {unit} {document.layout.field}" if document.layout.field else document.name
-        faults = tuple(replace(finding, file=name) for finding in document.faults)
-        named.append(replace(document, name=name, faults=faults))
+        side = f"{unit} {document.layout.field}" if document.layout.field else ""
+        faults = tuple(finding for finding in document.faults if (finding.kind, finding.line) not in reported)
+        reported.update((finding.kind, finding.line) for finding in faults)
+        named.append(replace(document, side=side, faults=faults))
     return tuple(named)
 
 
@@ -300,7 +308,8 @@ def _take_field(
         else:
             value = _json_value(row, name)
         if value.text is None:
-            collected.add(value.finding_kind, number, value.message or f"no field {name!r} in this row")
+            missing = f"no {'column' if kind == 'tsv' else 'field'} {name!r} in this row"
+            collected.add(value.finding_kind, number, value.message or missing)
         lines.append(value.text or "")
     return layout, lines
 

@@ -13,9 +13,11 @@ from dragoman.doctor.alignment_checks import check_alignment
 from dragoman.doctor.arrangement import DoctorDocuments, arrange
 from dragoman.doctor.dev_checks import Overlap
 from dragoman.doctor.documents import Document, documents_of_pairs, name_columns, read_document
-from dragoman.doctor.findings import DROP, LEAVE, CheckResult, Finding, group_by_kind
+from dragoman.doctor.findings import DROP, LEAVE, WITHOUT_VALUE_KINDS, CheckResult, Finding, group_by_kind
 from dragoman.doctor.text_checks import DoctorLimits
 from dragoman.doctor.training_cost import TrainingCost, TranslatorCost, training_costs, translator_costs
+
+EMPTY_KINDS = frozenset(("empty", "empty-side"))
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,6 @@ class DoctorReport:
         return sum(finding.info.severity == severity for finding in self.findings)
 
     @property
-    def fixable(self) -> bool:
-        return self.can_pair and any(finding.info.fix != LEAVE for finding in self.findings)
-
-    @property
     def can_pair(self) -> bool:
         """Whether line i of one side belongs with line i of the other, or `--fix` knows with which."""
         kinds = {finding.kind for finding in self.findings}
@@ -69,7 +67,7 @@ class DoctorReport:
     def remaining(self, severity: str, *, is_fixed: bool) -> int:
         """Count the findings that are left, with `is_fixed` after `--fix`."""
         findings = [finding for finding in self.findings if finding.info.severity == severity]
-        return sum(not is_fixed or finding.info.fix == LEAVE for finding in findings)
+        return sum(not is_fixed or finding.fix == LEAVE for finding in findings)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
@@ -124,7 +122,9 @@ def examine_documents(raw: DoctorDocuments, limits: DoctorLimits, *, with_cost: 
     is_parallel = _equal_line_counts(train) and _equal_line_counts(dev)
     result = check_documents(fixed, limits)
     overlap = result.overlap or (Overlap.find(train, dev) if dev and is_parallel else None)
-    findings = [*encoding_findings(raw), *result.findings]
+    findings = list(encoding_findings(raw))
+    without_value = {(f.part, f.index) for f in findings if f.kind in WITHOUT_VALUE_KINDS}
+    findings += (f for f in result.findings if f.kind not in EMPTY_KINDS or (f.part, f.index) not in without_value)
     return DoctorReport(
         files=tuple(map(text_checks.file_statistics, fixed.documents)),
         pairs=pair_checks.pair_statistics(*train) if len(train) == 2 and is_parallel else None,
@@ -177,7 +177,7 @@ def check_documents(fixed: DoctorDocuments, limits: DoctorLimits) -> DocumentsRe
         alignment = check_alignment(*train)
     findings += language.findings
     # Misaligned pairs are left out if there is a more specific finding, such as a copied line.
-    explained = {(finding.part, finding.index) for finding in findings if finding.info.fix == DROP}
+    explained = {(finding.part, finding.index) for finding in findings if finding.fix == DROP}
     findings += [f for f in alignment.findings if f.kind != "misaligned" or (f.part, f.index) not in explained]
     overlap = Overlap.find(train, dev) if train and dev else None
     findings += overlap.findings() if overlap else ()
@@ -185,7 +185,7 @@ def check_documents(fixed: DoctorDocuments, limits: DoctorLimits) -> DocumentsRe
         findings += dev_checks.dev_findings(train_side, dev_side)
     if limits.keep_duplicates:
         findings = [finding for finding in findings if finding.kind not in ("duplicate", "duplicate-pair")]
-    return DocumentsResult(tuple(findings), (*remarks, *language.remarks, *alignment.remarks), alignment.near, overlap)
+    return DocumentsResult(tuple(findings), (*remarks, *language.remarks, *alignment.remarks), overlap)
 
 
 def _equal_line_counts(part: Sequence[Document]) -> bool:

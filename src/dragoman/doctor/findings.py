@@ -32,7 +32,7 @@ ERRORS: KindTable = {
     "not-utf8": ("Windows-1252 (Latin-1) instead of UTF-8", "--fix or iconv -f CP1252 -t UTF-8 converts it", REWRITE),
     "cr-lines": ("lines end in CR only", "training would read a single line; --fix ends lines in LF", REWRITE),
     "nul": ("NUL characters", "training rejects them; --fix removes them", REWRITE),
-    "no-field": ("rows without the field", "correct the file; --fix drops the rows", DROP),
+    "no-field": ("rows without the column or field", "correct the file; --fix drops the rows", DROP),
     "not-json": ("rows that are not valid JSON", "correct the file; --fix drops the rows", DROP),
     "reserved": ("reserved words <s> or </s>", "training rejects them; --fix removes them", REWRITE),
     "line-counts": (
@@ -90,9 +90,16 @@ WARNINGS: KindTable = {
     "odd-script": ("lines in another script", "probably another language; --fix drops them", DROP),
     "empty-side": ("pairs with an empty side", "--fix drops them", DROP),
     "long-pair": ("pairs with a very long side", "--fix drops them; --max-words sets the limit", DROP),
-    "length-ratio": ("pairs of very different lengths", "check them; --fix drops them", DROP),
-    "misaligned": ("pairs that look misaligned", "check them; --fix drops them", DROP),
-    "nearly-misaligned": ("pairs that look nearly misaligned", "--fix drops them with misaligned pairs", DROP),
+    "length-ratio": (
+        "pairs of very different lengths",
+        "check them: some may be free translations; --fix drops only the most different ones",
+        DROP,
+    ),
+    "misaligned": (
+        "pairs that look misaligned",
+        "check them: some may be free translations; --fix drops only those that are most likely wrong",
+        DROP,
+    ),
     "wrong-language": ("lines in the language of the other side", "--fix drops the pairs", DROP),
     "untranslated": ("pairs with the same words on both sides", "--fix drops them", DROP),
     "overlap": (
@@ -108,7 +115,7 @@ NOTES: KindTable = {
     "not-nfc": ("text not in Unicode normal form C", "--fix normalises it", REWRITE),
     "bom": ("byte order mark", "ignored here, but not by all programs; --fix removes it", REWRITE),
     "crlf": ("lines end in CR LF", "ignored here; --fix ends lines in LF", REWRITE),
-    "spaces": ("superfluous spaces", "ignored here; --fix leaves one space between words", REWRITE),
+    "spaces": ("extra spaces", "ignored here; --fix leaves one space between words", REWRITE),
     "empty": ("empty lines", "training uses them as sentences without words; --fix drops them", DROP),
     "long-line": ("very long lines", "put one sentence per line, or raise --max-words"),
     "duplicate": ("repeated lines", "--fix keeps the first of each; --keep-duplicates keeps all", DROP),
@@ -117,8 +124,8 @@ NOTES: KindTable = {
     "markup": ("markup or escaped characters", "remove or unescape it unless it should be learned"),
     "mixed-style": ("two conventions for the same thing", "use one of them in all texts"),
     "odd-language": (
-        "lines spelled differently from the rest",
-        "check for other languages; remove lines that are wrong",
+        "lines with unusual spelling",
+        "check whether they are in another language, and remove those that are",
     ),
     "duplicate-pair": ("repeated pairs", "--fix keeps the first of each; --keep-duplicates keeps all", DROP),
     "overlap-source": ("dev sources that are also training sources", "dev scores may be too good"),
@@ -127,6 +134,7 @@ NOTES: KindTable = {
         "dev scores may be too good; dragoman split divides a text without such lines",
     ),
 }
+WITHOUT_VALUE_KINDS = frozenset(("no-field", "not-json"))  # rows without the column or field that is read
 FINDING_KINDS = {
     kind: FindingKind(severity, *texts)
     for severity, kinds in zip(SEVERITIES, (ERRORS, WARNINGS, NOTES), strict=True)
@@ -146,15 +154,32 @@ class Finding:
     last_line: int | None = None  # of a run of lines
     part: str = "train"  # or "dev"
     index: int | None = None  # of the line in the document, counted from 0
+    side: str = ""  # column or field of a file with both sides
+    is_kept: bool = False  # by `--fix`, although it drops other lines with findings of this kind
 
     @property
     def info(self) -> FindingKind:
         return FINDING_KINDS[self.kind]
 
     @property
+    def fix(self) -> str:
+        """What `--fix` does."""
+        return LEAVE if self.is_kept else self.info.fix
+
+    @property
+    def document(self) -> str:
+        """The file, and which side of it: `pairs.tsv column 2`"""
+        return f"{self.file} {self.side}".rstrip()
+
+    @property
     def location(self) -> str:
         """`file:line:column`"""
         return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+
+    @property
+    def description(self) -> str:
+        """The message, with the column or field that it is about."""
+        return f"{self.side}: {self.message}" if self.side else self.message
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
@@ -165,9 +190,9 @@ class Finding:
             "line": self.line,
             "last_line": self.last_line,
             "column": self.column,
-            "what": self.message,
+            "what": self.description,
             "advice": self.info.remedy,
-            "fix": self.info.fix,
+            "fix": self.fix,
         }
 
 
@@ -177,7 +202,6 @@ class CheckResult:
 
     findings: tuple[Finding, ...] = ()
     remarks: tuple[str, ...] = ()
-    near: tuple[Finding, ...] = ()  # pairs just above the limit, which may fall below it when others are dropped
 
 
 def group_by_kind(findings: Iterable[Finding]) -> dict[str, list[Finding]]:

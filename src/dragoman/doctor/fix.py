@@ -16,15 +16,13 @@ from dragoman.doctor.arrangement import DoctorDocuments, arrange_for_fix
 from dragoman.doctor.characters import fix_line
 from dragoman.doctor.documents import Document, join_lines
 from dragoman.doctor.examination import DoctorReport, check_documents, encoding_findings
-from dragoman.doctor.findings import DROP, REWRITE, Finding
+from dragoman.doctor.findings import DROP, REWRITE, WITHOUT_VALUE_KINDS, Finding
 from dragoman.doctor.text_checks import DoctorLimits
 from dragoman.io.storage import atomic_directory
 
-DROPPED_FILE, REWRITTEN_FILE = "dropped.tsv", "mended.tsv"
+DROPPED_FILE, REWRITTEN_FILE = "dropped.tsv", "fixed.tsv"
 STDIN_FILE = "stdin.txt"
 WHOLE_FILE_KINDS = frozenset(("utf-16", "cr-lines", "crlf", "bom"))  # fixed for the file, not for single lines
-WITHOUT_VALUE_KINDS = frozenset(("no-field", "not-json"))  # dropped rows of these kinds are listed completely
-MISALIGNMENT_KINDS = frozenset(("misaligned", "shifted"))
 UNSAFE_CHARACTERS = re.compile("[\0\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # would break rows or cells of a TSV file
 
 
@@ -77,22 +75,21 @@ def fix_documents(raw: DoctorDocuments, limits: DoctorLimits) -> FixResult:
             )
     raw, encoding = paired, [_moved(finding, raw, paired) for finding in encoding]
     documents = raw.fixed()
-    findings = [finding for finding in encoding if finding.info.fix == DROP]
+    findings = [finding for finding in encoding if finding.fix == DROP]
     while True:
         documents, newly_dropped = _drop_lines(documents, _drop_reasons(findings), raw)
         dropped += newly_dropped
         result = check_documents(documents, limits)
-        findings = [f for f in result.findings if f.info.fix == DROP and f.index is not None]
+        findings = [f for f in result.findings if f.fix == DROP and f.index is not None]
         if not findings:
             return FixResult(documents, tuple(dropped), _count_rewritten(encoding, dropped))
-        if any(finding.kind in MISALIGNMENT_KINDS for finding in findings):
-            findings += result.near  # otherwise they would be dropped one by one in many rounds
 
 
 def _moved(finding: Finding, raw: DoctorDocuments, paired: DoctorDocuments) -> Finding:
     """Return a finding about a line with the index of its pair, now that the lines are paired again."""
     for before, after in zip(raw.documents, paired.documents, strict=True):
-        if finding.index is not None and finding.part == after.part and finding.file == after.name:
+        is_same = (finding.part, finding.file) == (after.part, after.file) and finding.side in ("", after.side)
+        if finding.index is not None and is_same:
             if after.pair_indices is None:
                 return finding
             position = int(np.searchsorted(after.places, finding.index))
@@ -118,8 +115,8 @@ def _count_rewritten(encoding: Iterable[Finding], dropped: Iterable[DroppedLine]
     lines: dict[tuple[str, str], set[tuple[str, int | None]]] = {}
     for finding in encoding:
         line = finding.part, finding.index
-        if finding.info.fix == REWRITE and (finding.kind in WHOLE_FILE_KINDS or line not in dropped_lines):
-            lines.setdefault((finding.file, finding.kind), set()).add(line)
+        if finding.fix == REWRITE and (finding.kind in WHOLE_FILE_KINDS or line not in dropped_lines):
+            lines.setdefault((finding.document, finding.kind), set()).add(line)
     return tuple(
         RewrittenLines(file, kind, None if kind in WHOLE_FILE_KINDS else len(fixed))
         for (file, kind), fixed in lines.items()
@@ -128,7 +125,7 @@ def _count_rewritten(encoding: Iterable[Finding], dropped: Iterable[DroppedLine]
 
 def drops_everything(report: DoctorReport) -> bool:
     """Whether no training line, or no dev line, would remain."""
-    reasons = _drop_reasons(finding for finding in report.findings if finding.info.fix == DROP)
+    reasons = _drop_reasons(finding for finding in report.findings if finding.fix == DROP)
     dropped = Counter(part for part, _ in reasons)
     lines = {"train": report.files[0].lines, "dev": report.dev[0].lines if report.dev else 0}
     return any(count >= lines[part] > 0 for part, count in dropped.items())
@@ -145,13 +142,13 @@ def _drop_lines(
             if finding is None:
                 remaining.append(line)
                 continue
-            is_row = finding.kind in WITHOUT_VALUE_KINDS
+            is_row = finding.kind in WITHOUT_VALUE_KINDS  # listed completely
             texts = tuple(
                 document.layout.rows[document.places[index]] if is_row else document.lines[index]
                 for document in raw_part
             )
             if finding.last_line is not None:  # the finding for one line of a run
-                document = next(document for document in part if document.name == finding.file)
+                document = next(document for document in part if document.name == finding.document)
                 finding = document.finding(finding.kind, line, finding.message)
             dropped.append(DroppedLine(finding, texts))
         if part and not remaining:
@@ -219,7 +216,7 @@ def _dropped_rows(dropped: Sequence[DroppedLine]) -> list[str]:
     rows = ["\t".join(["file", "line", "kind", "reason", *sides])]
     for line in dropped:
         finding = line.finding
-        cells = [finding.file, str(finding.line), finding.kind, finding.message, *line.texts]
+        cells = [finding.file, str(finding.line), finding.kind, finding.description, *line.texts]
         escaped = (UNSAFE_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), c) for c in cells)
         rows.append("\t".join(escaped))
     return rows

@@ -5,15 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from dragoman.data.held_out import default_size
 from dragoman.doctor.examination import DoctorInput, DoctorReport
+from dragoman.doctor.findings import LEAVE, group_by_kind
 from dragoman.doctor.fix import drops_everything
-from dragoman.doctor.training_cost import SUGGESTED_MINUTES
+from dragoman.training.config import SUGGESTED_MINUTES
+
+IGNORED_KINDS = frozenset(("bom", "crlf", "spaces"))  # training reads these lines as if they were fixed
+SUBSTANTIAL_SHARE = 0.01  # of the lines, with findings that are only notes
 
 Words = list[str | Path]
 
 
 def next_command(report: DoctorReport, files: DoctorInput, written: dict[str, Path]) -> Words:
-    """Return a command that exchanges files, cleans the text or trains; nothing if none of them would work.
+    """Return a command that exchanges files, cleans, divides or trains; nothing if none of them would work.
+
+    A text is cleaned if that changes something substantial, divided if there is no dev text, and then trained on.
 
     Args:
         written: the cleaned copy of each file, if there is one.
@@ -25,14 +32,27 @@ def next_command(report: DoctorReport, files: DoctorInput, written: dict[str, Pa
         return ["doctor", *_file_options(exchanged, {})]
     is_stdin = "-" in (*files.train, *files.dev)
     options = _file_options(files, written)
-    if not written and report.fixable and not is_stdin:
+    if not written and not is_stdin and _needs_fix(report):
         return ["doctor", *options, "--fix", "-o", "cleaned"]
     is_sound = not report.remaining("error", is_fixed=bool(written))
-    if (written or not is_stdin) and is_sound and report.files[len(files.train) - 1].tokens > 0:
-        if len(files.train) == 2:
-            return ["train", "translator", *options, "-o", "model", "--minutes", str(SUGGESTED_MINUTES)]
-        return ["train", "ngram", *options, "-o", "model"]
-    return []
+    if (is_stdin and not written) or not is_sound or not report.files[len(files.train) - 1].tokens:
+        return []
+    if not files.dev and default_size(report.files[0].lines) > 0:
+        return ["split", *options, "-o", "data"]
+    if len(files.train) == 2:
+        return ["train", "translator", *options, "-o", "model", "--minutes", str(SUGGESTED_MINUTES)]
+    return ["train", "ngram", *options, "-o", "model"]
+
+
+def _needs_fix(report: DoctorReport) -> bool:
+    """Whether `--fix` would change errors, warnings or many lines."""
+    lines = sum(file.lines for file in report.files)
+    for kind, findings in group_by_kind(report.findings).items():
+        fixed = sum(finding.fix != LEAVE for finding in findings)
+        is_note = findings[0].info.severity == "note"
+        if fixed and kind not in IGNORED_KINDS and (not is_note or fixed >= SUBSTANTIAL_SHARE * lines):
+            return report.can_pair
+    return False
 
 
 def _exchange_files(files: DoctorInput, kinds: set[str]) -> DoctorInput | None:

@@ -36,7 +36,6 @@ SAMPLE_DIVISORS = (4, 2, 1)  # of larger texts, samples of a quarter, a half and
 PLANNED_MINUTES = (3, 10, 30, 90)  # for which a translator is planned
 MIN_PLANNED_PAIRS, MAX_SAMPLE_PAIRS = 100, 10_000
 TRIAL_SECONDS = 0.5  # for measuring the speed of one size
-SUGGESTED_MINUTES = 20  # to train a translator; more are better
 PROGRAM_BYTES, TOKEN_BYTES = 175e6, 40  # memory of the program, and per token while the text is read
 STARTUP_SECONDS = 0.6  # to load compiled kernels
 
@@ -96,7 +95,8 @@ def translator_costs(source: Document, target: Document) -> tuple[TranslatorCost
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a small text; the training itself will warn
-        return tuple(TranslatorCost(minutes, planner.plan(minutes).describe()) for minutes in PLANNED_MINUTES)
+        plans = {minutes: planner.plan(minutes) for minutes in PLANNED_MINUTES}
+    return tuple(TranslatorCost(minutes, plan.describe(with_time=False)) for minutes, plan in plans.items())
 
 
 def training_costs(train: Sequence[Document]) -> tuple[TrainingCost, ...]:

@@ -144,8 +144,7 @@ def _read_part(source: str | None, target: str | None) -> CorpusPart | None:
 
 def _part_of(pairs: LinePairs) -> CorpusPart:
     if pairs.rejected:
-        units = f"{len(pairs.rejected):,} of {len(pairs.source) + len(pairs.rejected):,} units are not used"
-        warnings.warn(f"{pairs.name}: {units}: {'; '.join(pairs.rejection_summary())}", stacklevel=2)
+        warnings.warn(f"{pairs.name}: {pairs.describe_rejected()}", stacklevel=2)
     return CorpusPart(pairs.target, pairs.source)
 
 

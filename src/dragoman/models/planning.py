@@ -89,11 +89,12 @@ class TranslatorPlan:
     epochs: float  # that are expected
     minutes: float  # that training is expected to take
 
-    def describe(self) -> str:
+    def describe(self, *, with_time: bool = True) -> str:
         """Return the plan in a few words, such as "4,000 subwords, 2.1 million parameters, about 9 epochs"."""
         sizes = f"embedding {self.model.embedding}, hidden {self.model.hidden}"
         vocabulary = f"{self.data.target.vocab.num_known:,} {token_kind(self.data.target)}s"
-        return f"{vocabulary}, {sizes}, {_describe(self.parameters, self.epochs, self.minutes)}"
+        minutes = self.minutes if with_time else None
+        return f"{vocabulary}, {sizes}, {_describe(self.parameters, self.epochs, minutes)}"
 
 
 class StoredRun(NamedTuple):
@@ -387,9 +388,11 @@ def plan_language_model(
     return LanguageModelPlan(settings, plan.training, chosen.parameters, plan.epochs, plan.minutes)
 
 
-def _describe(parameters: int, epochs: float, minutes: float) -> str:
+def _describe(parameters: int, epochs: float, minutes: float | None) -> str:
     number = f"{epochs:.1f}" if epochs < 3 else f"{epochs:.0f}"
-    seconds = max(1, round(60 * minutes))
-    time = f"{minutes:.0f} minutes" if minutes >= 2 else f"{seconds} second{'' if seconds == 1 else 's'}"
+    time = ""
+    if minutes is not None:
+        seconds = max(1, round(60 * minutes))
+        time = f" in {minutes:.0f} minutes" if minutes >= 2 else f" in {seconds} second{'' if seconds == 1 else 's'}"
     size = f"{parameters / 1e6:.1f} million" if parameters >= 1e5 else f"{parameters:,}"
-    return f"{size} parameters, about {number} epochs in {time}"
+    return f"{size} parameters, about {number} epochs{time}"

@@ -45,7 +45,7 @@ def _statistics(report: DoctorReport) -> str:
         "the same on both sides": pairs.identical,
         "untranslated": untranslated,
         "repeated": pairs.repeated,
-        "with a source that also has another target": pairs.other_target,
+        "with another translation of an earlier source": pairs.other_target,
     }
     listed = "".join(f"; {count:,} {name}" for name, count in counts.items() if count)
     ratios = f"{pairs.word_ratio:.2f} target words per source word, {pairs.character_ratio:.2f} by characters"
@@ -80,7 +80,7 @@ def _finding_lines(kind: str, findings: Sequence[Finding], max_places: int) -> I
     info = findings[0].info
     yield f"{info.severity}: {info.title} ({len(findings):,}) [{kind}]"
     for finding in findings[:max_places]:
-        yield f"  {finding.location}: {finding.message}"
+        yield f"  {finding.location}: {finding.description}"
     if len(findings) > max_places:
         yield f"  and {len(findings) - max_places:,} more" + ("" if max_places else " (--show N shows some)")
     yield f"  -> {info.remedy}"
@@ -101,6 +101,6 @@ def fix_text(fixed: FixResult) -> str:
     places = sum(rewritten.lines or 0 for rewritten in fixed.rewritten)
     files = "".join(f", {change.kind} of {change.file}" for change in fixed.rewritten if change.lines is None)
     return (
-        f"{len(fixed.documents.train[0]):,} training {unit} kept, {len(fixed.dropped):,} dropped (dropped.tsv), "
+        f"{len(fixed.documents.train[0]):,} {unit} kept, {len(fixed.dropped):,} dropped (dropped.tsv), "
         f"{places:,} place{'s' if places != 1 else ''} fixed{files}"
     )

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from dragoman.core.settings import Settings, validate
 
+SUGGESTED_MINUTES = 20  # to train a translator; more are better
+
 
 class TrainingConfig(Settings):
     """Settings of training. Training stops at the first limit that is reached.
