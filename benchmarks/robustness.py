@@ -21,6 +21,7 @@ from pathlib import Path
 from random import Random
 from time import perf_counter
 
+from dragoman.data.long_numbers import Number, find_numbers
 from dragoman.data.scanner import split_words
 from dragoman.data.segmenters import SPACE_MARK
 from dragoman.data.vocabulary import SPECIALS
@@ -63,6 +64,12 @@ def translate(model: BaseTranslator, lines: Sequence[str], **options: bool) -> l
     return [translation.text for translation in model.translate(lines, **SearchKwargs(**options))]  # type: ignore[typeddict-item]
 
 
+def has_item(text: str, item: str) -> bool:
+    """Whether a translation has an item as it is; a number may have other separators."""
+    value = Number(item, 0).value if item[0].isdecimal() else None
+    return item in text or any(number.value == value for number in find_numbers(text))
+
+
 def copied_share(model: BaseTranslator, lines: Sequence[str], items: Sequence[str], random: Random) -> list[float]:
     """Return the share of items in the translations, without copying and with it."""
     texts, inserted = list[str](), list[str]()
@@ -74,7 +81,7 @@ def copied_share(model: BaseTranslator, lines: Sequence[str], items: Sequence[st
     shares = []
     for verbatim in (True, False):
         translations = translate(model, texts, verbatim=verbatim)
-        shares.append(sum(item in text for item, text in zip(inserted, translations, strict=True)) / len(texts))
+        shares.append(sum(map(has_item, translations, inserted)) / len(texts))
     return shares
 
 
