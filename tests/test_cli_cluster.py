@@ -72,7 +72,7 @@ def test_progress_on_a_terminal(good, shared, tmp_path, monkeypatch):
         (["cluster", "-o", "OUT"], "--text"),
         (["cluster", "--text", "NOWHERE", "-o", "OUT"], "no such file"),
         (["cluster", "--text", "TEXT", "-o", "OUT", "-n", "1"], "1 classes: give 2 or more"),
-        (["cluster", "--text", "TEXT", "-o", "OUT", "-n", "few"], "'--classes' / '-n'"),
+        (["cluster", "--text", "TEXT", "-o", "OUT", "-n", "few"], "--classes few: must be a whole number"),
         (["cluster", "--text", "TEXT", "-o", "OUT"], "200 classes: the text has only 11 different words"),
         (["cluster", "--text", "TEXT", "-o", "OUT", "--passes", "-1"], "--passes"),
         (["cluster", "--text", "TEXT", "-o", "OUT", "--field", "2"], "--field 2"),

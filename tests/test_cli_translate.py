@@ -511,10 +511,10 @@ def test_problems_of_training_texts_are_reported(good: Any, run: Any, tmp_path: 
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     item, two = tmp_path / "t.de", tmp_path / "t.en"
     command = ("train", "translator", "--src", item, "--tgt", two, "--max-updates", 1, "--units", "char")
-    result = good(*command, "--dev-src", two, "--dev-tgt", item, "-o", tmp_path / "m").err
-    assert "are --dev-src and --dev-tgt swapped?" in result and "pairs with one blank side: 1" in result
+    refused = run(*command, "--dev-src", two, "--dev-tgt", item, "-o", tmp_path / "m")
+    assert refused.code == 2 and "exchange --dev-src and --dev-tgt" in refused.err
     result = good(*command, "--dev-src", item, "--dev-tgt", two, "-o", tmp_path / "n").err
-    assert "swapped" not in result
+    assert "exchange" not in result and "pairs with one blank side: 1" in result
     refused = run("train", "translator", "--src", item, "--tgt", item, "-o", tmp_path / "same")
     assert refused.code == 2 and "the same text" in refused.err and "--tgt-field" in refused.err
 

@@ -91,7 +91,7 @@ def hold_out_by_equality(
 
     >>> train, dev = hold_out_by_equality([[f"file {number % 20}" for number in range(100)]])
     >>> len(train), dev.tolist()
-    (90, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90])
+    (90, [0, 18, 20, 38, 40, 58, 60, 78, 80, 98])
     """
     copies: dict[tuple[str, ...], list[int]] = {}
     for index, row in enumerate(zip(*sides, strict=True)):
