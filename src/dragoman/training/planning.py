@@ -25,7 +25,7 @@ from dragoman.training.protocols import Examples
 
 DEFAULT_MINUTES = 60.0  # at most, if no time is given
 NOMINAL_SPEED = 1e10  # predictions times parameters per second, of one core: where measuring starts
-NATS_PER_PARAMETER = 6.0  # of text; a model that is trained on less than this does better if it is smaller
+NATS_PER_PARAMETER = 5.0  # of text; a model that is trained on less than this does better if it is smaller
 WARM_UP_UPDATES = 2  # not measured: memory is allocated and kernels are compiled
 MIN_MEASURED_UPDATES = 3
 TRIAL_SHARE, MAX_TRIAL_SECONDS = 0.01, 4.0  # of the time, for measuring one candidate
