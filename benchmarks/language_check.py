@@ -65,7 +65,7 @@ def main() -> None:
             return [letters for line in lines if (letters := line_letters(line, profile, other)) is not None]
 
         right = judge(read(corpus, CORPORA[corpus][1], source))[:RIGHT_LINES]
-        alarms, found = dict[str, str](), defaultdict[str, list[str]](list)
+        alarms, detected = dict[str, str](), defaultdict[str, list[str]](list)
         for name, (_, part, languages) in CORPORA.items():
             for language in languages:
                 lines = judge(read(name, part, language))
@@ -75,8 +75,8 @@ def main() -> None:
                     alarms[name] = f"{name} {10 * before:.1f}, {10 * now:.1f}"
                 else:
                     now = percent([foreign_lines([*right, line], profile.limit)[-1] for line in lines])
-                    found[language].append(f"{before:.0f}%, {now:.0f}%")
-        wrong = "; ".join(f"{language} {' / '.join(values)}" for language, values in found.items())
+                    detected[language].append(f"{before:.0f}%, {now:.0f}%")
+        wrong = "; ".join(f"{language} {' / '.join(values)}" for language, values in detected.items())
         print(f"| {corpus} {source}-{target} | {'; '.join(alarms.values())} | {wrong} |", flush=True)
 
 

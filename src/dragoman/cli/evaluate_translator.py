@@ -190,7 +190,7 @@ def _warn_if_not_paired(
     if fit_line_by_line(evaluation.texts, references) is False and fit_line_by_line(lines, references) is False:
         src, ref = options.src or options.pair_file.pairs, options.ref or options.pair_file.pairs
         fit = "the references fit the sources no better than lines paired at random"
-        warn(f"{ref}: {fit}; does line i of it belong to line i of {src}?")
+        warn(f"{ref}: {fit}; is each line the translation of the same line of {src}?")
 
 
 def _format_json(

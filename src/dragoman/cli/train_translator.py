@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dragoman.models.translator import Translator
     from dragoman.models.translator_training import TrainingSetup
     from dragoman.training.fit import FitResult
+    from dragoman.training.pace import TimeReserve
 
 CHOSEN_BY_SIZE = {
     **size_preset(0).model,
@@ -69,7 +70,7 @@ def train_translator(
     """
     from dragoman.evaluation.task_scores import token_kind
     from dragoman.io.storage import check_training_directory
-    from dragoman.models.planning import StoredRun, reserve_for_search
+    from dragoman.models.planning import StoredRun
     from dragoman.models.translator_training import describe_data
 
     start.check_output(output)
@@ -83,8 +84,7 @@ def train_translator(
     ):
         info(message)
     data, old_dev = _encode_texts(setup, texts, replay)
-    predictions = sum(int(text.sizes.sum()) for text in (data[1], data[3]) if text is not None)
-    reserve = reserve_for_search(predictions if base is None else 2 * predictions)  # also before training
+    reserve = _reserve_for_dev(data, base)
     result = fit_with_progress(
         setup.translator,
         data,
@@ -175,6 +175,15 @@ def _encode_texts(
         if old_lines is not None:
             old = add_alignments(encode_pairs(old_lines, setup.translator), setup.translator, old_lines, None)
     return (pairs, dev, old, old_dev), old_dev_lines
+
+
+def _reserve_for_dev(data: TrainingTexts, base: Translator | None) -> TimeReserve:
+    """Return the time for translating the dev texts: after training, and before it with the model of --from."""
+    from dragoman.models.planning import reserve_for_search
+
+    _, dev, _, old_dev = data
+    predictions = sum(int(text.sizes.sum()) for text in (dev, old_dev) if text is not None)
+    return reserve_for_search(predictions if base is None else 2 * predictions)
 
 
 def _report(

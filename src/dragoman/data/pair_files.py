@@ -48,7 +48,7 @@ class Unit(NamedTuple):
 
 
 def refuse_sides(option: str, sides: Mapping[str, str | None]) -> None:
-    """Raise an error that names the options of `sides` that are given, besides `option` for a file with both sides."""
+    """Raise an error if options for single sides are given together with `option`, a file with both sides."""
     if given := [name for name, path in sides.items() if path is not None]:
         raise DataError(f"{option} has both sides; remove {' and '.join(given)}")
 

@@ -174,7 +174,7 @@ class TaskScores(JsonResult):
 
     @property
     def shown_results(self) -> tuple[MetricResult, ...]:
-        """The scores that are printed: those of the headline, and those that were asked for."""
+        """The scores that are printed: those of the headline, or of `--metrics`."""
         return self.results[: self.num_shown]
 
     @property

@@ -119,8 +119,8 @@ def _find_unknown_items(text: str, tokenizer: Tokenizer) -> list[Span]:
     """
     spans = find_items(text)
     if knows_placeholders(tokenizer):
-        found = (number for number in find_long_numbers(text) if not has_scale(text, number))
-        numbers = [(number.start, number.end) for number in found]
+        unscaled = (number for number in find_long_numbers(text) if not has_scale(text, number))
+        numbers = [(number.start, number.end) for number in unscaled]
         spans += [(low, high) for low, high in numbers if not any(low < end and start < high for start, end in spans)]
     return sorted(span for span in spans if not _is_known(text, span, tokenizer))
 

@@ -38,9 +38,9 @@ class SegmentedLine:
         return len(self.chunks) > 1
 
     @property
-    def searched_chunks(self) -> tuple[Tokens, ...]:
-        """The chunks to search translations for: none if the line is copied."""
-        return () if self.is_copied else self.chunks
+    def searched_chunks(self) -> list[SegmentedLine]:
+        """The chunks to search translations for, as lines: none if the line is copied."""
+        return [] if self.is_copied else [SegmentedLine(self.text, (chunk,)) for chunk in self.chunks]
 
     @property
     def tokens(self) -> Tokens:

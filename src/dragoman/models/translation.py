@@ -177,8 +177,7 @@ class BaseTranslator(BaseScorer):
         segmented = self.segment(lines, max_tokens, verbatim=verbatim)
         if unknown_replacer is not None:
             self.check_unknown_replacement()
-        chunks = [SegmentedLine(line.text, (chunk,)) for line in segmented for chunk in line.searched_chunks]
-        source = self._encode_lines(chunks)
+        source = self._encode_lines([chunk for line in segmented for chunk in line.searched_chunks])
         scorer: Scorer = self
         if prefix:
             scorer, max_words = self._constrain_to_prefix(prefix, segmented, max_words)

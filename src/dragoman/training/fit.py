@@ -144,10 +144,7 @@ def fit(
     task = replace(task, start=start, elapsed_seconds=elapsed_seconds, reserve=reserve or TimeReserve())
     with limit_threads(config.threads), on_device(model, config.device), frozen(model, config.freeze):
         if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
-            fingerprints = {**_fingerprints(texts), "start": arrays_fingerprint(model.arrays())}
-            if isinstance(data, ParallelCorpus):
-                fingerprints["placeholders"] = has_placeholders(data.source)
-            metadata = {"training": config.model_dump(mode="json"), "data": fingerprints}
+            metadata = {"training": config.model_dump(mode="json"), "data": _describe_data(model, texts)}
             model.training_metadata = {**metadata, "trained_from": earlier} if earlier else metadata
         return _start_or_resume(model, task, output, callback, force=force, evaluate_first=bool(earlier))
 
@@ -189,13 +186,17 @@ def _earlier_data(model: nn.Module) -> list[object]:
     return [*(before if isinstance(before, list) else ()), *([metadata["data"]] if "data" in metadata else ())]
 
 
-def _fingerprints(texts: Mapping[str, Examples | None]) -> dict[str, object]:
-    """Return the fingerprints of texts by their names; those of old texts only if there are any."""
-    return {
+def _describe_data(model: StorableModel, texts: Mapping[str, Examples | None]) -> dict[str, object]:
+    """Return fingerprints of the texts by their names, of old texts only if there are any, and of the parameters."""
+    fingerprints: dict[str, object] = {
         name: text.fingerprint() if isinstance(text, Corpus | ParallelCorpus) else None
         for name, text in texts.items()
         if text is not None or not name.startswith("replay")
     }
+    fingerprints["start"] = arrays_fingerprint(model.arrays())
+    if isinstance(train := texts["train"], ParallelCorpus):
+        fingerprints["placeholders"] = has_placeholders(train.source)
+    return fingerprints
 
 
 def _check_data(model: nn.Module, text: Examples | None, config: TrainingConfig, name: str) -> None:
