@@ -1,4 +1,4 @@
-"""Details of beam search; test_search_laws has the properties of all searches."""
+"""Details of beam search; test_search_laws has the properties of every beam search."""
 
 from __future__ import annotations
 

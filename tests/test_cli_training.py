@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -23,6 +24,7 @@ from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE, map_
 from dragoman.training.fit import TrainingStarted
 from dragoman.training.loop import StepReport
 from dragoman.training.progress import Progress
+from small_translators import ENGLISH, GERMAN
 
 SETTINGS = ("--order", "3", "--embedding", "6", "--hidden", "8", "--dropout", "0.2", "--threads", "1")
 LONG = (*SETTINGS, "--batch-size", "10", "--save-every", "1", "--report-every", "10", "--max-updates", "120")
@@ -307,3 +309,16 @@ def test_bar_and_text_fit_into_80_columns():
     assert len(line) <= 80
     assert "…" not in line
     assert sum(character in "━╸╺" for character in line) >= 10
+
+
+def test_problems_of_training_texts_are_reported(good: Any, run: Any, tmp_path: Path) -> None:  # noqa: F811
+    for name, lines in (("t.de", [*GERMAN, ""]), ("t.en", [*ENGLISH, ENGLISH[0]])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    source, target = tmp_path / "t.de", tmp_path / "t.en"
+    command = ("train", "translator", "--src", source, "--tgt", target, "--max-updates", 1, "--units", "char")
+    refused = run(*command, "--dev-src", target, "--dev-tgt", source, "-o", tmp_path / "m")
+    assert refused.code == 2 and "exchange --dev-src and --dev-tgt" in refused.err
+    result = good(*command, "--dev-src", source, "--dev-tgt", target, "-o", tmp_path / "n").err
+    assert "exchange" not in result and "pairs with one blank side: 1" in result
+    refused = run("train", "translator", "--src", source, "--tgt", source, "-o", tmp_path / "same")
+    assert refused.code == 2 and "the same text" in refused.err and "--tgt-field" in refused.err

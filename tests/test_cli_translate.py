@@ -506,19 +506,6 @@ def test_unwritable_files_raise_before_translating(run: Any, place: Path, tmp_pa
         assert refused.code == 2 and result in refused.err and option in refused.err and refused.out == ""
 
 
-def test_problems_of_training_texts_are_reported(good: Any, run: Any, tmp_path: Path) -> None:
-    for name, lines in (("t.de", [*GERMAN, ""]), ("t.en", [*ENGLISH, ENGLISH[0]])):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    item, two = tmp_path / "t.de", tmp_path / "t.en"
-    command = ("train", "translator", "--src", item, "--tgt", two, "--max-updates", 1, "--units", "char")
-    refused = run(*command, "--dev-src", two, "--dev-tgt", item, "-o", tmp_path / "m")
-    assert refused.code == 2 and "exchange --dev-src and --dev-tgt" in refused.err
-    result = good(*command, "--dev-src", item, "--dev-tgt", two, "-o", tmp_path / "n").err
-    assert "exchange" not in result and "pairs with one blank side: 1" in result
-    refused = run("train", "translator", "--src", item, "--tgt", item, "-o", tmp_path / "same")
-    assert refused.code == 2 and "the same text" in refused.err and "--tgt-field" in refused.err
-
-
 def test_translating_imports_no_compilers(place: Path) -> None:
     """numba and torch._dynamo, which imports sympy, take longer to import than a line to translate."""
     modules = modules_after(("translate", place / "one", "--text", place / "test.de"))

@@ -246,14 +246,14 @@ def test_batches_of_the_whole_text_are_planned(monkeypatch: pytest.MonkeyPatch) 
 
 def test_two_translators_are_planned_with_the_time_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: dict[str, object] = {"embedding": 16, "hidden": 16}
-    one = plan(monkeypatch, 5, 1e7, model=sizes)
-    two = plan(monkeypatch, 5, 1e7, model={**sizes, "symmetry": 0.5})
-    assert two.parameters == pytest.approx(2 * one.parameters, rel=0.05)
+    single = plan(monkeypatch, 5, 1e7, model=sizes)
+    two_way = plan(monkeypatch, 5, 1e7, model={**sizes, "symmetry": 0.5})
+    assert two_way.parameters == pytest.approx(2 * single.parameters, rel=0.05)
     predicted = encode(None).pairs
     both = int(predicted.source.sizes.sum() + predicted.target.sizes.sum())
     # Twice the parameters take twice the time per prediction, and both sides are predicted.
-    expected = one.epochs * one.parameters / two.parameters * int(predicted.sizes.sum()) / both
-    assert two.epochs == pytest.approx(expected, rel=0.05)
+    expected = single.epochs * single.parameters / two_way.parameters * int(predicted.sizes.sum()) / both
+    assert two_way.epochs == pytest.approx(expected, rel=0.05)
 
 
 # -- the command line --------------------------------------------------------------------------------------------------

@@ -436,3 +436,6 @@ def ngram_words(trie: Trie, order: int) -> NDArray[np.int32]:
         columns.append(trie.word[node])
         node = trie.parents(k)[node - trie.levels[k]]
     return np.stack(columns[::-1], axis=1)
+
+
+SEARCHED_MODELS = ["modified-kneser-ney, order 3", "maximum-likelihood, order 2", "with a gap", "cache", "mixture"]
