@@ -1,123 +1,80 @@
 """Fine-tune a translator on another kind of text: what it learns there, and what it forgets.
 
-    python benchmarks/fine_tuning.py train --name tatoeba --data DATA/tatoeba_de_en -o MODELS --updates 4500
-    python benchmarks/fine_tuning.py train --name multi30k --data DATA/multi30k/raw -o MODELS --updates 1500
-    python benchmarks/fine_tuning.py tune --old tatoeba DATA/tatoeba_de_en --new multi30k DATA/multi30k/raw -o MODELS
-    python benchmarks/fine_tuning.py tune --old multi30k DATA/multi30k/raw --new tatoeba DATA/tatoeba_de_en -o MODELS
+    python benchmarks/fine_tuning.py MODEL --old DATA/tatoeba_de_en --new DATA/multi30k/raw -o MODELS [--minutes 5]
 
-The first two commands train one translator on each corpus with `dragoman train translator`, the others continue each on
-the other corpus, in different ways; with --model, another translator that is trained already. The corpora have train, dev
-(or val) and test files in both languages. BLEU is that of the test sets, for raw text (sacreBLEU's tokenisation 13a,
-with capitals) and beam size 5; the best parameters are selected by the dev loss of the new corpus. Training is limited
-by updates, so that the results do not depend on how busy the machine is. Run the same command again to resume it:
-finished models are not trained again.
+MODEL was trained on the old corpus. It is trained further on the new one with `dragoman train translator --from`, in
+several ways (`--only` chooses some of them). The corpora have train, dev (or val) and test files in both languages. BLEU
+is that of the test texts, as raw text (sacreBLEU's tokenisation 13a, with capitals), with the default beam.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from time import perf_counter
 
 import dragoman
 from dragoman.data.pair_files import read_pairs
-from dragoman.data.tokenizer import LinePairs
-from dragoman.models.translator_training import encode_pairs
 from dragoman.report.tables import format_table
-from dragoman.training.config import TRANSLATOR, for_fine_tuning
 from texts_and_results import processor
 
-SIZES = ["--units", "subword:4000", "--embedding", "128", "--hidden", "192", "--readout", "128"]
-DEV_NAMES, TEST_NAMES = ("dev", "val"), ("test", "test_2016_flickr")
-WAYS: dict[str, dict[str, Any]] = {
-    "the old vocabulary": {"extend": False},
-    "the old vocabulary, replay 0.3": {"extend": False, "replay": True},
-    "extended vocabulary": {},
-    "extended vocabulary, replay 0.3": {"replay": True},
-    "extended vocabulary, frozen encoder": {"freeze": ("encoder",)},
-}
+COMMAND = [sys.executable, "-m", "dragoman", "train", "translator"]
+TRAIN, DEV, TEST = ("train",), ("dev", "val"), ("test", "test_2016_flickr")
+EXTEND, FREEZE, REPLAY = "--extend-vocabulary", "--freeze encoder", "--replay-src OLD --replay-tgt OLD"
+WAYS = ("", REPLAY, EXTEND, f"{EXTEND} {REPLAY}", f"{EXTEND} {FREEZE}")
 
 
-def read(directory: Path, names: tuple[str, ...]) -> LinePairs:
-    """Read a German-English text by one of its usual names."""
-    name = next(name for name in names if (directory / f"{name}.de").exists())
-    return read_pairs(f"{directory / name}.de", f"{directory / name}.en")
+def files(directory: Path, names: tuple[str, ...], languages: tuple[str, str]) -> list[str]:
+    """Return the source and the target file of a text with one of the usual names."""
+    name = next(name for name in names if (directory / f"{name}.{languages[0]}").exists())
+    return [str(directory / f"{name}.{language}") for language in languages]
 
 
-def train(name: str, data: Path, output: Path, updates: int, check_every: int, seed: int) -> None:
-    """Train a translator with the command line."""
-    dev = next(dev for dev in DEV_NAMES if (data / f"{dev}.de").exists())
-    texts = ["--src", data / "train.de", "--tgt", data / "train.en"]
-    texts += ["--dev-src", data / f"{dev}.de", "--dev-tgt", data / f"{dev}.en"]
-    limits = ["--max-updates", updates, "--check-every", check_every, "--threads", 1, "--seed", seed]
-    command = ["dragoman", "train", "translator", *texts, *SIZES, *limits, "-o", output / name]
-    subprocess.run([str(word) for word in command], check=True)
+def fine_tune(options: argparse.Namespace, way: str, output: Path) -> float:
+    """Train the translator further in one way, and return the minutes that the command took."""
+    (src, tgt), (dev_src, dev_tgt) = (files(options.new, names, options.languages) for names in (TRAIN, DEV))
+    old = iter(files(options.old, TRAIN, options.languages))
+    words = [next(old) if word == "OLD" else word for word in way.split()]
+    texts = ["--src", src, "--tgt", tgt, "--dev-src", dev_src, "--dev-tgt", dev_tgt]
+    limits = ["--minutes", f"{options.minutes:g}", "--seed", str(options.seed)]
+    start = perf_counter()
+    subprocess.run([*COMMAND, "--from", options.model, *texts, *words, *limits, "-o", output], check=True)
+    return (perf_counter() - start) / 60
 
 
-def bleu(model: dragoman.Translator, test: LinePairs) -> float:
-    texts = [translation.text for translation in model.translate_text(test.source)]
-    return dragoman.bleu(texts, test.target, tokenised=False)
-
-
-def tune(base: Path, new: Path, old: Path, output: Path, way: dict[str, Any], updates: int, seed: int) -> float:
-    """Train a translator further in one way, unless that was done before. Return the minutes."""
-    train, dev = read(new, ("train",)), read(new, DEV_NAMES)
-    is_extended = way.get("extend", True)
-    model = dragoman.load(base).for_text(train.source, train.target, keep_tokenised=not is_extended)
-    if is_extended:
-        model = model.extend_vocabulary(train.source, train.target)
-    old_text = encode_pairs(read(old, ("train",)), model) if way.get("replay") else None
-    config = for_fine_tuning(TRANSLATOR, ())
-    result = dragoman.fit(
-        model,
-        encode_pairs(train, model),
-        encode_pairs(dev, model),
-        config,
-        output=output,
-        replay=old_text,
-        freeze=way.get("freeze", ()),
-        max_updates=updates,
-        seed=seed,
-        threads=1,
-        callback=lambda event: print(end="." if event.progress.update % 100 == 0 else "", file=sys.stderr, flush=True),
-    )
-    return result.progress.seconds / 60
+def test_bleu(model: Path, options: argparse.Namespace) -> list[float]:
+    """Return BLEU of the new and the old test text."""
+    translator, scores = dragoman.load(model), []
+    for directory in (options.new, options.old):
+        test = read_pairs(*files(directory, TEST, options.languages))
+        texts = [translation.text for translation in translator.translate_text(test.source)]
+        scores.append(dragoman.bleu(texts, test.target, tokenised=False))
+    return scores
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    training = commands.add_parser("train")
-    training.add_argument("--name", required=True)
-    training.add_argument("--data", type=Path, required=True)
-    training.add_argument("--updates", type=int, required=True)
-    training.add_argument("--check-every", type=int, default=1500)
-    tuning = commands.add_parser("tune")
-    tuning.add_argument("--old", nargs=2, required=True, metavar=("NAME", "DIR"))
-    tuning.add_argument("--new", nargs=2, required=True, metavar=("NAME", "DIR"))
-    tuning.add_argument("--model", type=Path, help="the translator to start from (default OUTPUT/NAME of --old)")
-    tuning.add_argument("--updates", type=int, default=400)
-    tuning.add_argument("--only", nargs="*", default=list(WAYS), choices=list(WAYS))
-    for command in (training, tuning):
-        command.add_argument("-o", "--output", type=Path, required=True)
-        command.add_argument("--seed", type=int, default=1)
+    parser.add_argument("model", type=Path, help="a translator that was trained on the old corpus")
+    parser.add_argument("--old", type=Path, required=True, help="directory of the old corpus")
+    parser.add_argument("--new", type=Path, required=True, help="directory of the new corpus")
+    parser.add_argument("--languages", nargs=2, default=("de", "en"), help="endings of the files")
+    parser.add_argument("--minutes", type=float, default=5.0, help="time of each training")
+    parser.add_argument("--only", nargs="+", default=list(WAYS), choices=WAYS, help="options to compare")
+    parser.add_argument("--seed", type=int, default=1, help="random seed")
+    parser.add_argument("--output", "-o", type=Path, required=True, help="directory of the models, which are replaced")
     options = parser.parse_args()
-    if options.command == "train":
-        train(options.name, options.data, options.output, options.updates, options.check_every, options.seed)
-        return
-    old, new = Path(options.old[1]), Path(options.new[1])
-    base = options.model or options.output / options.old[0]
-    tests = [read(new, TEST_NAMES), read(old, TEST_NAMES)]
-    rows = [["before", *(bleu(dragoman.load(base), test) for test in tests), None]]
-    for name in options.only:
-        output = options.output / f"{options.old[0]}-{options.new[0]}-{name.replace(', ', '-').replace(' ', '-')}"
-        minutes = tune(base, new, old, output, WAYS[name], options.updates, options.seed)
-        rows.append([name, *(bleu(dragoman.load(output), test) for test in tests), minutes])
-        print(name, *rows[-1][1:], file=sys.stderr, flush=True)
-    print(f"{options.old[0]} to {options.new[0]}, {options.updates} updates, seed {options.seed}, {processor()}")
-    print(format_table(["", f"BLEU {options.new[0]}", f"BLEU {options.old[0]}", "minutes"], rows))
+    rows: list[list[object]] = [["before", *test_bleu(options.model, options), None]]
+    for way in options.only:
+        output = options.output / f"{options.new.name}-{WAYS.index(way)}"
+        shutil.rmtree(output, ignore_errors=True)
+        minutes = fine_tune(options, way, output)
+        rows.append([way or "no other option", *test_bleu(output, options), minutes])
+        columns = ["", f"BLEU {options.new}", f"BLEU {options.old}", "minutes"]
+        print(format_table(columns, rows), flush=True)
+    print(f"\n--minutes {options.minutes:g}; seed {options.seed}; processor: {processor()}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ from dragoman.models.planning import EncodedPairs, StoredRun
 from dragoman.models.translator_training import TrainingSetup, relative_length, set_up_training
 from dragoman.training import planning as training_planning
 from dragoman.training.config import TRANSLATOR, TrainingConfig
+from dragoman.training.fit import FitResult
 from dragoman.training.planning import Speed
+from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples
 
 SIZES = ("--units", "word", "--embedding", 4, "--hidden", 4, "--threads", 1)
@@ -147,8 +149,17 @@ def test_more_of_the_text_is_recommended_if_some_was_left_out() -> None:
     result = DevResult.__new__(DevResult)
     object.__setattr__(result, "shuffled_perplexity", None)
     for pairs, epochs in ((10_000, 0.5), (1_000, 5.0), (10_000, 5.0)):
-        assert "--force" not in explain_poor_result(result, pairs, epochs)
-        assert "start again with --force and more --minutes" in explain_poor_result(result, pairs, epochs, 500)
+        training = FitResult(Progress(), epochs, 0.0)
+        assert "--force" not in explain_poor_result(result, training, pairs)
+        assert "start again with --force and more --minutes" in explain_poor_result(result, training, pairs, 500)
+
+
+def test_more_time_is_recommended_for_little_text_if_training_was_improving() -> None:
+    result = DevResult.__new__(DevResult)
+    object.__setattr__(result, "shuffled_perplexity", None)
+    improving, ended = (FitResult(Progress(update=9, best_dev_loss=1.0, best_update=best), 5.0, 0.0) for best in (9, 5))
+    assert "give it more time" in explain_poor_result(result, improving, 1_000)
+    assert "give it more time" not in explain_poor_result(result, ended, 1_000)
 
 
 FILES = [f"die datei %s fehlt seit {n // 20} tagen und {n % 20} stunden" for n in range(400)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.evaluate_translator import TranslatorEvaluationOptions, evaluate_translators
-from dragoman.cli.messages import info, status, warn
+from dragoman.cli.messages import info, status, warn, warn_if_unfinished
 from dragoman.cli.option_groups import option, with_option_groups
 from dragoman.cli.options import SENTENCES, Field, Json, Models, encode_for_models
 from dragoman.core.errors import DataError
@@ -88,6 +88,7 @@ def _evaluate_language_models(
     from dragoman.report.language_models import likelihood_table, likelihood_text
 
     dynamic = None if rate is None else DynamicEvaluation(rate)
+    warn_if_unfinished(models)
     results = _evaluate_models([(str(path), _load(path)) for path in models], text, field, dynamic, floor=floor)
     if dynamic is not None:
         info("dynamic evaluation: the models learned from this text; compare only with results of this kind")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.messages import info, status, warn, warn_if_mostly_unknown
+from dragoman.cli.messages import info, status, warn, warn_if_mostly_unknown, warn_if_unfinished
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import (
     DEFAULT_SEARCH,
@@ -143,6 +143,7 @@ def _load_systems(models: Sequence[Path], options: TranslatorEvaluationOptions) 
         if (kind := read_model_kind(path)) in MODEL_CLASSES and kind != "translator":
             raise DataError(f"{path}: is a language model ({kind}), not a translator; evaluate it with --text FILE")
     loaded = load_with_shortlists(models, options.search.shortlist)
+    warn_if_unfinished(models)
     if options.ensemble and len(loaded) > 1:
         return {" + ".join(map(str, models)): ensemble_of(models, loaded)}
     return {str(path): model for path, model in zip(models, loaded, strict=True)}

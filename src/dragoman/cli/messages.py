@@ -7,12 +7,12 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.core.errors import shell_command
+from dragoman.core.errors import DataError, shell_command
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
@@ -53,6 +53,19 @@ def warn_if_mostly_unknown(corpus: Corpus, source: str) -> None:
     if 2 * unknown > corpus.num_words:
         problem = f"{unknown:,} of {corpus.num_words:,} {token_name(corpus.vocab.segmenter)}s are unknown"
         warn(f"{source}: {problem}; wrong column, language or tokenisation?")
+
+
+def warn_if_unfinished(paths: Iterable[Path]) -> None:
+    """Warn of models whose training was interrupted, or is still running."""
+    from dragoman.io.storage import CHECKPOINT_FILE
+    from dragoman.training.run_directory import read_progress
+
+    for path in paths:
+        checkpoint = path / CHECKPOINT_FILE
+        with suppress(DataError):  # a damaged checkpoint does not concern a model that is only used
+            if checkpoint.is_file() and not read_progress(checkpoint).stop_reason:
+                remedy = "if it is not running, run its training command again to finish it"
+                warn(f"{path}: the training of this model is not finished; {remedy}")
 
 
 @contextmanager

@@ -146,8 +146,7 @@ def fit_with_progress(
     info(f"finished after {end}")
     if progress.best_dev_loss is not None and not progress.best_update:
         warn("no update improved the dev loss, so the model is as it was; lower --learning-rate, or give more text")
-    is_last_best = progress.best_dev_loss is not None and progress.best_update == progress.update
-    if is_last_best and not progress.pace.plateau:
+    if result.was_improving:
         limit = _longer_limit(progress, training)
         info(f"the dev loss was still improving when training ended; the same command with {limit} continues")
     if "average" in given and training.average and not progress.averaged_steps:

@@ -152,7 +152,7 @@ def _encode_texts(
 ) -> tuple[TrainingTexts, LinePairs | None]:
     """Encode the dev text and the old texts, and align the training texts. Return also the lines of the old dev text."""
     from dragoman.models.input_checks import pair_warnings
-    from dragoman.models.translator_training import add_alignments, as_training_text, encode_pairs, looks_swapped
+    from dragoman.models.translator_training import add_alignments, encode_pairs
 
     with status("reading"):
         old_lines, old_dev_lines = replay.read(setup.training, texts.pair_file, (texts.src_field, texts.tgt_field))
@@ -161,10 +161,6 @@ def _encode_texts(
             dev = encode_pairs(setup.dev, setup.translator)
             warn_if_mostly_unknown(dev.source, setup.dev.name)
             warn_if_mostly_unknown(dev.target, texts.dev_tgt or texts.dev_pairs or setup.dev.name)
-            if looks_swapped(setup.lines, as_training_text(setup.dev, setup.translator)):
-                problem = "the source has the words of the target language, and the target those of the source language"
-                remedy = "exchange the two columns" if texts.dev_src is None else "exchange --dev-src and --dev-tgt"
-                raise DataError(f"{setup.dev.name}: {problem}; {remedy}")
             names = texts.dev_src or setup.dev.name, texts.dev_tgt or setup.dev.name
             languages = setup.translator.source, setup.translator.target
             for message in pair_warnings(*languages, (setup.dev.source, setup.dev.target), names):

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from dragoman.cli.messages import info
+from dragoman.cli.messages import info, warn_if_unfinished
 from dragoman.cli.option_groups import with_option_groups
 from dragoman.cli.options import Field, InputText, Threads, TranslatorsAndFiles, check_output_file, limited_threads
 from dragoman.cli.translate_documents import (
@@ -121,6 +121,7 @@ def _load(
     from dragoman.combine.load_translators import load_translators, require_attention
 
     model = load_translators(models, **vars(fusion), shortlist=search.shortlist)
+    warn_if_unfinished(models)
     if search.shortlist is not None:
         over = "over the words of each line's shortlist"
         info(f"--shortlist {search.shortlist}: probabilities are normalised {over}")

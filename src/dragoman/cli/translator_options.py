@@ -61,6 +61,7 @@ class TextOptions(OptionGroup):
     def read(self) -> tuple[LinePairs, LinePairs | None]:
         """Return the training pairs, with the languages that are given or in the files, and the dev pairs."""
         from dragoman.data.languages import choose_languages
+        from dragoman.models.translator_training import looks_swapped
 
         if (self.dev_src is None) != (self.dev_tgt is None):
             raise DataError("--dev-src and --dev-tgt must be given together")
@@ -72,7 +73,12 @@ class TextOptions(OptionGroup):
             return lines, None
         source, target = languages
         held_out = replace(self.pair_file, pairs=self.dev_pairs, src_lang=source, tgt_lang=target, rejected=None)
-        return lines, held_out.read(self.dev_src, self.dev_tgt, *fields, "--dev-src, --dev-tgt")
+        dev = held_out.read(self.dev_src, self.dev_tgt, *fields, "--dev-src, --dev-tgt")
+        if looks_swapped(lines, dev):
+            problem = "the source has the words of the target language, and the target those of the source language"
+            remedy = "exchange the two columns" if self.dev_src is None else "exchange --dev-src and --dev-tgt"
+            raise DataError(f"{dev.name}: {problem}; {remedy}")
+        return lines, dev
 
 
 @dataclass(frozen=True)

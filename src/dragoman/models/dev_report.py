@@ -172,28 +172,37 @@ def report_on_dev(
             report.append(f"  translation  {example.translation}")
             report.append(f"  reference    {example.reference}")
         if not scores["dev"].is_usable:
-            reason = explain_poor_result(scores["dev"], len(setup.pairs), result.epochs, setup.unused_pairs)
+            reason = explain_poor_result(scores["dev"], result, len(setup.pairs), setup.unused_pairs)
             report.append(f"these translations are not usable: {reason}")
             is_usable = False
     return DevReport(report, is_usable)
 
 
-def explain_poor_result(result: DevResult, pairs: int, epochs: float, unused_pairs: int = 0) -> str:
-    """Return why the translations are not usable, and what to do."""
+def explain_poor_result(scores: DevResult, training: FitResult, pairs: int, unused_pairs: int = 0) -> str:
+    """Return why the translations are not usable, and what to do.
+
+    Args:
+        scores: What the translator does with the dev text.
+        training: The result of its training.
+        pairs: Number of training pairs.
+        unused_pairs: Number of pairs that there was no time to read.
+    """
     with_more_text = "start again with --force and more --minutes, which uses more of the text"
+    with_more_time = "give it more time, by the same command with a higher limit, which continues it"
+    epochs = training.epochs
     if epochs < FEW_EPOCHS:
-        remedy = (
-            "give it more time, by the same command with a higher limit, which continues it, or train on fewer pairs"
-        )
+        remedy = f"{with_more_time}, or train on fewer pairs"
         amount = f"{epochs:.1%} of the pairs" if epochs < 1 else f"the pairs {epochs:.1f} times"
         return f"training read only {amount}; {with_more_text if unused_pairs else remedy}"
-    if not result.source_helps:
+    if not scores.source_helps:
         return (
             "the source hardly helps to predict the target: the lines of the two sides may not belong together; check "
             "them with dragoman doctor"
         )
     if pairs < FEW_PAIRS:
         remedy = with_more_text if unused_pairs else "add more pairs, even of other subjects"
+        if training.was_improving and not unused_pairs:
+            remedy = f"{remedy}, and {with_more_time}"
         return f"{pairs:,} pairs are little text to learn a language from; {remedy}"
     remedy = with_more_text if unused_pairs else "train longer with more --minutes"
     return f"check the text with dragoman doctor, and {remedy}"

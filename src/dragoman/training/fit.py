@@ -84,6 +84,14 @@ class FitResult:
     def stop_reason(self) -> str:
         return self.progress.stop_reason
 
+    @property
+    def was_improving(self) -> bool:
+        """Whether the last evaluation had the best dev loss, and training ended by a limit."""
+        progress = self.progress
+        return (
+            progress.best_dev_loss is not None and progress.best_update == progress.update and not progress.pace.plateau
+        )
+
 
 TrainingCallback = Callable[[TrainingStarted | StepReport], None]
 
