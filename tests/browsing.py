@@ -41,6 +41,7 @@ ARGUMENTS = [
     *("--disable-component-update", "--disable-sync"),
 ]
 ENGLISH = ["the dog sleeps .", "the bird sings .", "the dog sings .", "the bird sleeps ."]
+ARABIC = {"مرحبا": "hello", "بالعالم": "world", "الجميل": "beautiful", "الكبير": "large"}
 HOSTILE = '<img src=x onerror="window.hit = 1"><script>window.hit = 1</script>'
 TIMEOUT = 60_000  # milliseconds
 PHONE = {"width": 360, "height": 740}
@@ -102,8 +103,13 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pieces = ModelEntry("pieces", (directory / "pieces",), "translator", None)
     upper = WordForWord({letter: letter.upper() for letter in "abcdefghijklmnopqrstuvwxyz. "}, "char", word_logit=7.0)
     letters = ModelEntry("letters", (directory / "y",), "translator", None, model=upper)
+    from_arabic = ModelEntry("ar-en", (directory / "z",), "translator", None, model=WordForWord(ARABIC))
+    to_arabic = WordForWord({english: arabic for arabic, english in ARABIC.items()})
+    into_arabic = ModelEntry("en-ar", (directory / "z",), "translator", None, model=to_arabic)
     missing = ModelEntry("missing", (directory / "missing",), "translator", None)
-    registry = ModelRegistry([translator, pieces, letters, missing, *loaded], [loaded.runs["run"]])
+    registry = ModelRegistry(
+        [translator, pieces, letters, from_arabic, into_arabic, missing, *loaded], [loaded.runs["run"]]
+    )
     with serve(Service(registry, RequestLimits())) as url:
         yield url
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from browsing import (
+    ARABIC,
     ENGLISH,
     HOSTILE,
     PHONE,
@@ -132,8 +133,14 @@ LONG = "der Donaudampfschifffahrtsgesellschafter bellt Rindfleischetikettierungs
 UNKNOWN_TEXTS = ["مرحبا بالعالم الجميل الكبير", "私は昨日とても大きな犬を見ました"]
 
 
-@pytest.mark.parametrize("text", [LONG, "der hund " * 25])
-@pytest.mark.parametrize("model", ["pieces", "de-en"])
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        *((text, model) for text in (LONG, "der hund " * 25) for model in ("pieces", "de-en")),
+        (" ".join(ARABIC), "ar-en"),
+        (" ".join(ARABIC.values()), "en-ar"),
+    ],
+)
 def test_labels_are_not_cut_off(open_page: Any, text: str, model: str) -> None:
     page = open_page(translate_url(text, model=model), viewport=PHONE)
     page.wait_for_selector(".heatmap")
