@@ -72,7 +72,7 @@ def main() -> None:
         shutil.rmtree(output, ignore_errors=True)
         minutes = fine_tune(options, way, output)
         rows.append([way or "no other option", *test_bleu(output, options), minutes])
-        columns = ["", f"BLEU {options.new}", f"BLEU {options.old}", "minutes"]
+        columns = ["", f"BLEU of {options.new.name}", f"BLEU of {options.old.name}", "minutes"]
         print(format_table(columns, rows), flush=True)
     print(f"\n--minutes {options.minutes:g}; seed {options.seed}; processor: {processor()}")
 
