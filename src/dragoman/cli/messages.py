@@ -58,12 +58,13 @@ def warn_if_mostly_unknown(corpus: Corpus, source: str) -> None:
 def warn_if_unfinished(paths: Iterable[Path]) -> None:
     """Warn of models whose training was interrupted, or is still running."""
     from dragoman.io.storage import CHECKPOINT_FILE
-    from dragoman.training.run_directory import read_progress
 
-    for path in paths:
-        checkpoint = path / CHECKPOINT_FILE
+    for checkpoint in (path / CHECKPOINT_FILE for path in paths if (path / CHECKPOINT_FILE).is_file()):
+        from dragoman.training.run_directory import read_progress  # imports torch, which n-gram models do not need
+
+        path = checkpoint.parent
         with suppress(DataError):  # a damaged checkpoint does not concern a model that is only used
-            if checkpoint.is_file() and not read_progress(checkpoint).stop_reason:
+            if not read_progress(checkpoint).stop_reason:
                 remedy = "if it is not running, run its training command again to finish it"
                 warn(f"{path}: the training of this model is not finished; {remedy}")
 
