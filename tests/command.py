@@ -29,6 +29,11 @@ KEYS = {
 COMMAND = "import sys; from dragoman.cli.main import main; sys.exit(main())"
 
 
+def written(directory: Path) -> list[Path]:
+    """Return what a directory contains, except lock files."""
+    return sorted(path for path in directory.iterdir() if path.suffix != ".lock")
+
+
 class Outcome:
     """Exit code and output of a command."""
 

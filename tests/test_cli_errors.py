@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dragoman
-from command import COMMAND, in_a_process, is_one_line
+from command import COMMAND, in_a_process, is_one_line, written
 
 # -- bad usage and bad data -------------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ def test_bad_usage(run, shared, tmp_path, arguments, message):
     outcome = run(*[str(places.get(word, word)) for word in arguments])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
     assert is_one_line(outcome.err) and message in outcome.err, outcome.err
-    assert list(tmp_path.iterdir()) == []
+    assert written(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_bad_training_text(run, tmp_path, content, message):
     outcome = run("train", "ngram", "--text", text, "-o", tmp_path / "out")
     assert outcome.code == 2
     assert is_one_line(outcome.err) and message in outcome.err, outcome.err
-    assert list(tmp_path.iterdir()) == [text]
+    assert written(tmp_path) == [text]
 
 
 def test_reserved_symbols_raise_with_a_given_vocabulary(run, shared, tmp_path):
@@ -151,7 +151,7 @@ def test_dev_text_without_words(run, shared, tmp_path):
     for command in (("mix", shared / "bi", shared / "tri"), train):
         outcome = run(*command, "--dev-text", "-", "-o", tmp_path / "out", stdin="\n\n")
         assert outcome.code == 2 and is_one_line(outcome.err) and "<stdin>: the dev text has no words" in outcome.err
-    assert list(tmp_path.iterdir()) == []
+    assert written(tmp_path) == []
 
 
 def test_whole_prefix_needs_no_order(run, shared, tmp_path):
@@ -266,7 +266,7 @@ def test_full_disk_while_writing_arrays(run, shared, tmp_path, monkeypatch):
 
     monkeypatch.setattr("dragoman.io.storage.write_arrays", fail)
     outcome = run("train", "ngram", "--order", 1, "--text", shared / "train.txt", "-o", tmp_path / "m")
-    assert outcome.code == 1 and list(tmp_path.iterdir()) == []
+    assert outcome.code == 1 and written(tmp_path) == []
     assert "(1000 requested and 0 written; is the disk full?); nothing was changed" in outcome.err
 
 
@@ -339,7 +339,7 @@ def test_sigterm_removes_partial_output(shared, tmp_path):
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 143
     assert errors == "dragoman: terminated\n"
-    assert list(tmp_path.iterdir()) == []
+    assert written(tmp_path) == []
 
 
 def test_closed_pipe_prints_nothing():

@@ -231,7 +231,7 @@ def test_scores_are_printed_even_if_the_file_cannot_be_written(
     def full(*anything: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dragoman.io.storage.write_text", full)
+    monkeypatch.setattr("dragoman.io.files.write_text", full)
     outcome = run("evaluate", place / "one", *text, "--output", tmp_path / "out")
     assert outcome.code == 1 and "BLEU" in outcome.out
 

@@ -1,4 +1,4 @@
-"""Atomic writes of files, and arrays mapped into memory."""
+"""Model directories, and arrays mapped into memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from safetensors.numpy import load_file, save_file
 
 import dragoman
 from dragoman import DataError, DragomanError
-from dragoman.io import storage
-from dragoman.io.storage import DTYPES, atomic_directory, atomic_file, map_arrays, write_arrays
+from dragoman.io import files
+from dragoman.io.files import write_text
+from dragoman.io.storage import DTYPES, map_arrays, new_directory, write_arrays
 from zoo import model
 
 
@@ -140,62 +141,6 @@ def full_disk(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def write_and_fail(path: Path, failure: BaseException) -> None:
-    with atomic_file(path) as temporary:
-        temporary.write_text("half")
-        raise failure
-
-
-def test_an_atomic_file_appears_when_complete(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "file.txt"
-    with atomic_file(path) as temporary:
-        temporary.write_text("new")
-        assert not path.exists()
-        assert temporary.parent == path.parent
-    assert path.read_text() == "new"
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_an_atomic_file_has_default_permissions(tmp_path: Path) -> None:
-    (tmp_path / "plain").touch()
-    with atomic_file(tmp_path / "file") as temporary:
-        temporary.write_text("new")
-    assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
-    with atomic_directory(tmp_path / "model") as directory:
-        write_arrays(directory / "arrays", {"a": np.zeros(2)})
-    assert (tmp_path / "model" / "arrays").stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-def test_an_atomic_file_replaces_the_old_one(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("old")
-    with atomic_file(tmp_path / "file") as temporary:
-        temporary.write_text("new")
-    assert (tmp_path / "file").read_text() == "new"
-
-
-@pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt()])
-def test_after_an_error_the_old_file_remains(tmp_path: Path, failure: BaseException) -> None:
-    (tmp_path / "file").write_text("old")
-    with pytest.raises(type(failure)):
-        write_and_fail(tmp_path / "file", failure)
-    assert (tmp_path / "file").read_text() == "old"
-    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
-
-
-def test_a_full_disk_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("old")
-    monkeypatch.setattr(storage, "_sync", full_disk)
-    with pytest.raises(DragomanError, match=r"file: could not be written \(No space left.*nothing was changed"):
-        write_text(tmp_path / "file", "new")
-    assert (tmp_path / "file").read_text() == "old"
-    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
-
-
-def write_text(path: Path, text: str) -> None:
-    with atomic_file(path) as temporary:
-        temporary.write_text(text)
-
-
 # -- model directories ---------------------------------------------------------------------------------------------
 
 
@@ -207,7 +152,12 @@ def saved(tmp_path: Path) -> Path:
 
 
 def content(directory: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    files = (path for path in directory.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir() if path.suffix != ".lock")
 
 
 def make(path: Path, *, replace: bool = False) -> None:
@@ -224,7 +174,7 @@ def test_an_existing_model_is_not_overwritten(saved: Path) -> None:
 def test_a_model_is_replaced_on_request(saved: Path) -> None:
     make(saved / "model", replace=True)
     assert dragoman.load(saved / "model").kind == "mixture"
-    assert [path.name for path in saved.iterdir()] == ["model"]
+    assert names(saved) == ["model"]
 
 
 def test_other_directories_are_never_replaced(tmp_path: Path) -> None:
@@ -244,16 +194,17 @@ def test_an_empty_directory_may_be_filled(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     make(tmp_path / "empty")
     assert dragoman.load(tmp_path / "empty").kind == "mixture"
-    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    assert names(tmp_path) == ["empty"]
 
 
-def test_a_link_to_a_model_may_be_replaced(saved: Path) -> None:
+def test_the_model_that_a_link_refers_to_is_replaced(saved: Path) -> None:
     (saved / "link").symlink_to("model")
     before = content(saved / "model")
     make(saved / "link", replace=True)
-    assert dragoman.load(saved / "link").kind == "mixture"
-    assert content(saved / "model") == before
-    assert sorted(path.name for path in saved.iterdir()) == ["link", "model"]
+    assert (saved / "link").is_symlink()
+    assert dragoman.load(saved / "model").kind == "mixture"
+    assert content(saved / "model") != before
+    assert names(saved) == ["link", "model"]
 
 
 def fail_second(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -267,34 +218,38 @@ def fail_second(function: Callable[..., Any]) -> Callable[..., Any]:
     return failing
 
 
-@pytest.mark.parametrize("place", ["write_arrays", "_sync", "move away", "move in"])
+@pytest.mark.parametrize("place", ["write_arrays", "sync", "exchange", "move away", "move in"])
 def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     before = content(saved)
     match place:
         case "write_arrays":
             monkeypatch.setattr("dragoman.io.storage.write_arrays", full_disk)
-        case "_sync":
-            monkeypatch.setattr(storage, "_sync", fail_second(storage._sync))
+        case "sync":
+            monkeypatch.setattr(files, "sync", fail_second(files.sync))
+        case "exchange":
+            monkeypatch.setattr(files, "_exchange", full_disk)
         case "move away":
+            monkeypatch.setattr(files, "_exchange", lambda first, second: False)
             monkeypatch.setattr(Path, "replace", full_disk)
         case "move in":
+            monkeypatch.setattr(files, "_exchange", lambda first, second: False)
             monkeypatch.setattr(Path, "replace", fail_second(Path.replace))
     with pytest.raises(DragomanError, match=r"model: could not be written \(No space left.*nothing was changed"):
         make(saved / "model", replace=True)
     monkeypatch.undo()
     assert content(saved) == before
-    assert [path.name for path in saved.iterdir()] == ["model"]
+    assert names(saved) == ["model"]
 
 
 @pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt()])
 def test_after_an_error_no_files_remain(tmp_path: Path, failure: BaseException) -> None:
     with pytest.raises(type(failure)):
         fill_and_fail(tmp_path / "model", failure)
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == []
 
 
 def fill_and_fail(path: Path, failure: BaseException) -> None:
-    with atomic_directory(path) as directory:
+    with new_directory(path) as directory:
         (directory / "half").write_text("half")
         raise failure
 
@@ -359,9 +314,9 @@ def test_parent_references_do_not_hide_existing_files(tmp_path: Path) -> None:
         tmp_path / "nowhere" / ".." / "precious.txt",
         tmp_path / "no" / "where" / ".." / ".." / "precious.txt",
     ):
-        with pytest.raises(DataError, match="so it is not replaced by"), atomic_directory(refused):
+        with pytest.raises(DataError, match="so it is not replaced by"), new_directory(refused):
             pass
     assert precious.read_text() == "all I have\n" and not (tmp_path / "nowhere").exists()
-    with atomic_directory(tmp_path / "nowhere" / ".." / "fresh") as directory:
+    with new_directory(tmp_path / "nowhere" / ".." / "fresh") as directory:
         (directory / "config.yaml").touch()
     assert (tmp_path / "fresh" / "config.yaml").is_file() and not (tmp_path / "nowhere").exists()

@@ -208,7 +208,7 @@ def test_leftovers_of_a_killed_training_are_removed(tmp_path: Path) -> None:
     settings = {"batch_size": 30, "max_epochs": 2, "save_every": 1, **ONE_THREAD}
     for again in ({}, {"force": True}):
         stop_at(tmp_path / "model", 4, **settings, **again)
-        (tmp_path / "model" / ".training.safetensors.x1y2").write_bytes(b"half")
+        (tmp_path / "model" / ".training.safetensors.tmp-x1y2z3_4").write_bytes(b"half")
         fit(network(dropout=0.3), CORPUS, output=tmp_path / "model", **settings, **again)
         assert sorted(file.name for file in (tmp_path / "model").iterdir()) == sorted(
             ["README.md", "config.yaml", "vocab.tsv", ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE]

@@ -15,15 +15,8 @@ import torch
 from dragoman import DataError, FeedForwardModel, LogLinearModel, fit
 from dragoman.core.threads import parallel_map
 from dragoman.evaluation.likelihood import token_log_probs
-from dragoman.io.storage import (
-    ARRAYS_FILE,
-    CHECKPOINT_FILE,
-    CONFIG_FILE,
-    MODEL_DIRECTORY,
-    atomic_directory,
-    atomic_file,
-    map_arrays,
-)
+from dragoman.io.files import atomic_file
+from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, CONFIG_FILE, MODEL_DIRECTORY, map_arrays, new_directory
 from dragoman.models.loglinear import scoring
 from dragoman.nn.layers import Dropout
 from dragoman.training import loop
@@ -196,7 +189,7 @@ def test_a_file_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pyt
 
 def test_a_directory_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
-    with atomic_directory(tmp_path / "model", kind=MODEL_DIRECTORY) as temporary:
+    with new_directory(tmp_path / "model", kind=MODEL_DIRECTORY) as temporary:
         (temporary / CONFIG_FILE).write_text("one")
         (temporary / ARRAYS_FILE).write_text("another")
     renamed = disk.place("renamed", tmp_path / "model")

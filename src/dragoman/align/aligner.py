@@ -118,7 +118,7 @@ class Aligner:
             "format": FORMAT,
             **{name: model.config() for name, model in models.items()},
         }
-        with storage.atomic_directory(Path(path), replace=replace, kind=storage.ALIGNER_DIRECTORY) as directory:
+        with storage.new_directory(Path(path), replace=replace, kind=storage.ALIGNER_DIRECTORY) as directory:
             (directory / storage.CONFIG_FILE).write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
             (directory / storage.CARD_FILE).write_text(
                 render_card({"data": data or {}, **config}, sizes), encoding="utf-8"

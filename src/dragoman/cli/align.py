@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.messages import info, status, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
-from dragoman.cli.options import Force, PairFileOptions, Src, SrcField, Tgt, TgtField
+from dragoman.cli.options import Force, PairFileOptions, Src, SrcField, Tgt, TgtField, lock_output
 from dragoman.core.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class AlignerOptions(OptionGroup):
                 raise DataError("--with uses an aligner without changes; remove --model, --iterations and --prior")
         if self.output is not None:
             check_output_directory(self.output, replace=self.force, kind=ALIGNER_DIRECTORY)
+            lock_output(self.output)
 
 
 Symmetrization = Annotated[

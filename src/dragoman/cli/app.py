@@ -21,6 +21,7 @@ from dragoman import __version__
 from dragoman.cli.commands import COMMANDS, GROUPS, program_help
 from dragoman.cli.errors import Terminated
 from dragoman.cli.messages import warn
+from dragoman.cli.options import command_resources
 
 if TYPE_CHECKING:
     from dragoman.cli.option_groups import Command
@@ -38,7 +39,7 @@ def run(arguments: list[str]) -> int:
     command = root_command()
     if COMPLETION in os.environ:
         command.main(prog_name=PROGRAM)  # prints completions and exits
-    with _handle_warnings_and_signals():
+    with _handle_warnings_and_signals(), command_resources:
         try:
             with command.make_context(PROGRAM, arguments) as context:
                 command.invoke(context)

@@ -50,7 +50,7 @@ def cluster(
       dragoman train class-ngram --text train.txt --classes brown:200 -o class5
     """
     from dragoman.data.formats import field_for
-    from dragoman.io.storage import write_text
+    from dragoman.io.files import write_text
     from dragoman.report.language_models import format_classes
 
     start_time = perf_counter()

@@ -47,7 +47,7 @@ def contrast(
       dragoman contrast --language de --examples
     """
     from dragoman.evaluation.lab_reference import accuracies_as_dicts, minimal_pair_accuracies
-    from dragoman.io.storage import write_text
+    from dragoman.io.files import write_text
     from dragoman.lab.minimal_pairs import sample_minimal_pairs, to_tsv
     from dragoman.models.loading import load_language_model
     from dragoman.report.language_models import minimal_pair_table

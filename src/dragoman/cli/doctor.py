@@ -11,7 +11,7 @@ import typer
 
 from dragoman.cli.messages import info, status, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
-from dragoman.cli.options import Field, Json, PairFile, SrcField, SrcLang, TgtField, TgtLang
+from dragoman.cli.options import Field, Json, PairFile, SrcField, SrcLang, TgtField, TgtLang, lock_output
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ def doctor(
         raise DataError("--fix and -o DIR must be given together: the cleaned copy is written to a new directory")
     if output is not None:
         check_new_directory(output)
+        lock_output(output)
     inputs, doctor_limits = files.check(), DoctorLimits(**vars(limits))
     with status("checking"):
         documents = read_documents(inputs)

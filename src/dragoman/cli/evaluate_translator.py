@@ -86,7 +86,7 @@ def evaluate_translators(
     """Translate the text with each system, and print scores."""
     from dragoman.evaluation.significance import compare_to_first
     from dragoman.evaluation.translator import evaluate_translator
-    from dragoman.io.storage import write_text
+    from dragoman.io.files import write_text
     from dragoman.report.translators import SearchDescription, evaluation_text
 
     if options.pair_file.pairs is None and (options.src is None or options.ref is None):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from dragoman.cli.messages import info, status, suggest_command, warn
 from dragoman.cli.option_groups import argument, option
-from dragoman.cli.options import Force, ForceFile, Model, Output, check_new_file
+from dragoman.cli.options import Force, ForceFile, Model, Output, check_new_file, lock_output
 from dragoman.core.errors import DataError
 
 STDOUT = Path("-")
@@ -76,7 +76,7 @@ def _write_arpa(model: Path, path: Path, vocab_pad: int | None) -> str:
 
 def _write_vectors(model: Path, path: Path) -> str:
     """Write word vectors, and return a description of them."""
-    from dragoman.io.storage import atomic_file
+    from dragoman.io.files import atomic_file
     from dragoman.models.loading import load_language_model
     from dragoman.models.neural import EmbeddingLanguageModel
 
@@ -116,6 +116,7 @@ def import_arpa(
     from dragoman.ngram.arpa import read_arpa
 
     check_output_directory(output, replace=force)
+    lock_output(output)
     with status("reading"):
         model = read_arpa(arpa, vocab_pad=vocab_pad, closed=closed)
     model.save(output, replace=force)

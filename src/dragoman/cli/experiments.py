@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.messages import info, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
-from dragoman.cli.options import Seed, SrcLang, TgtLang
+from dragoman.cli.options import Seed, SrcLang, TgtLang, lock_output
 from dragoman.cli.progress import console_callbacks
 from dragoman.core.errors import DataError
 
@@ -34,6 +34,7 @@ def demo(
     """
     from dragoman.experiments.demo import run_demo
 
+    lock_output(output)
     report = run_demo(output, seed, console_callbacks())
     print(f"\n{report.summary(color=sys.stdout.isatty())}", flush=True)
     info("")
@@ -108,6 +109,7 @@ def ladder(
       dragoman ladder
       dragoman ladder --models kn-5,feed-forward,attn-mlp --pairs 5000 -o small
     """
+    lock_output(output)
     report = _run_ladder(output, corpus, minutes, seed, pairs, models)
     print(report.summary(color=sys.stdout.isatty()))
     total = "" if report.minutes is None else f"; {report.minutes:.1f} minutes in total"

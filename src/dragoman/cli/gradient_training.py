@@ -11,6 +11,7 @@ from dragoman.cli.fine_tuning import FromOptions, ReplayTextOptions
 from dragoman.cli.main import seconds_since_start
 from dragoman.cli.messages import info, warn
 from dragoman.cli.option_groups import GivenSettings, option
+from dragoman.cli.options import lock_output
 from dragoman.cli.progress import fit_with_progress, format_perplexity, training_progress
 from dragoman.cli.training import (
     LanguageModelOptions,
@@ -97,6 +98,7 @@ class GradientTrainingOptions(LanguageModelOptions):
         from dragoman.io.storage import check_training_directory
 
         check_training_directory(self.output, replace=self.force)
+        lock_output(self.output)
         choices = _parse_choices(self.choose or ())
         self.replay.check(training)
         data = self.read(base, self.start.from_model)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from dragoman.cli.messages import info, status, suggest_command
 from dragoman.cli.option_groups import option
-from dragoman.cli.options import Seed
+from dragoman.cli.options import Seed, lock_output
 
 
 def lab(
@@ -38,6 +38,7 @@ def lab(
     from dragoman.lab.lab import german_english_lab
 
     check_output_directory(output, replace=force, kind=LAB_CORPUS)
+    lock_output(output)
     start_time = perf_counter()
     with status("generating sentence pairs"):
         write_lab_corpus(german_english_lab(), output, {"train": pairs, "dev": dev, "test": test}, seed, replace=force)

@@ -56,6 +56,7 @@ def mix(
     from dragoman.report.language_models import format_bucket_weights, format_weights
 
     check_output_directory(output, replace=force)
+    options.lock_output(output)
     if (dev_text is None) is not equal_weights:
         raise DataError("give either --dev-text FILE to fit weights on, or --equal-weights")
     if dev_text is None and field is not None:

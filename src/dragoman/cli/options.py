@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.models.translation import BaseTranslator, SearchKwargs
 
 N = TypeVar("N", int, float)
+command_resources = ExitStack()  # closed when the command has ended
 
 SENTENCES = "one sentence per line: plain, .gz, .tsv or .jsonl"
 Text = Annotated[str, option("--text FILE", f"Text, {SENTENCES}; - is standard input.", show_default=False)]
@@ -109,7 +110,7 @@ class PairFileOptions(OptionGroup):
         from dragoman.data.formats import display_name
         from dragoman.data.languages import Languages
         from dragoman.data.pair_files import read_pair_file, read_pairs, refuse_sides
-        from dragoman.io.storage import write_text
+        from dragoman.io.files import write_text
 
         check_output_file("--rejected", self.rejected)
         options = src_field, tgt_field, Languages(self.src_lang, self.tgt_lang)
@@ -240,6 +241,13 @@ def check_new_file(path: Path, *, replace: bool) -> None:
         raise DataError(f"{path}: is not a file that can be replaced; choose another name")
     if path.exists() and not replace:
         raise DataError(f"{path}: exists already; choose another name, or --force to replace it")
+
+
+def lock_output(path: Path) -> None:
+    """Let no other process write to a directory before this command has ended."""
+    from dragoman.io.files import directory_lock
+
+    command_resources.enter_context(directory_lock(path))
 
 
 def check_output_file(name: str, path: Path | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from dragoman.cli.cluster import cluster_with_progress, parse_class_count
 from dragoman.cli.messages import grouped_warnings, status, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
-from dragoman.cli.options import parse_numbers
+from dragoman.cli.options import lock_output, parse_numbers
 from dragoman.cli.training import LanguageModelOptions, report_model, suggest_next_commands
 from dragoman.core.errors import DataError
 
@@ -115,6 +115,7 @@ def train_ngram(
     from dragoman.ngram.model import NgramModel
 
     check_output_directory(options.output, replace=options.force)
+    lock_output(options.output)
     config = ngrams.config(
         entropy_prune=entropy_prune, quantise=quantise, gap=gap, interpolate_unigrams=not no_interpolate_unigrams
     )
@@ -164,6 +165,7 @@ def train_class_ngram(
     from dragoman.ngram.model import NgramModel
 
     check_output_directory(options.output, replace=options.force)
+    lock_output(options.output)
     config = ngrams.config()
     num_classes = parse_class_count(classes)
     class_of = {} if num_classes is not None else read_classes(classes)
@@ -199,6 +201,7 @@ def train_cache(
     from dragoman.models.cache import CacheModel
 
     check_output_directory(options.output, replace=options.force)
+    lock_output(options.output)
     data = options.read()
     model = CacheModel.train(data.corpus, unknown=data.unknown, decay=decay, prior=prior, order=order)
     model.save(options.output, replace=options.force)

@@ -11,7 +11,7 @@ from dragoman.cli.fine_tuning import FromOptions, ReplayPairOptions
 from dragoman.cli.main import seconds_since_start
 from dragoman.cli.messages import info, status, suggest_command, warn, warn_if_mostly_unknown
 from dragoman.cli.option_groups import GivenSettings, with_option_groups
-from dragoman.cli.options import Force, Output
+from dragoman.cli.options import Force, Output, lock_output
 from dragoman.cli.progress import fit_with_progress
 from dragoman.cli.translator_options import TextOptions, TokenizerOptions
 from dragoman.core.errors import DataError
@@ -75,6 +75,7 @@ def train_translator(
 
     start.check_output(output)
     check_training_directory(output, replace=force)
+    lock_output(output)
     stored = None if force else StoredRun.read(output)
     setup, base = _set_up(texts, tokenizers, start, (model_config, training_config, given), stored)
     units_were_chosen = tokenizers.chooses_units and base is None

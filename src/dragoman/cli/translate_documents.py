@@ -185,7 +185,7 @@ def check_distinct_files(outputs: Mapping[str, Path | None], text: str) -> None:
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
     """Yield a file to write text to; it is written completely or not at all, compressed if its name ends in .gz."""
-    from dragoman.io.storage import atomic_file
+    from dragoman.io.files import atomic_file
 
     is_device = path.exists() and not path.is_file()  # or a pipe, which is not replaced
     with ExitStack() as stack:

@@ -18,7 +18,7 @@ from dragoman.doctor.documents import Document, join_lines
 from dragoman.doctor.examination import DoctorReport, check_documents, encoding_findings
 from dragoman.doctor.findings import DROP, REWRITE, WITHOUT_VALUE_KINDS, Finding
 from dragoman.doctor.text_checks import DoctorLimits
-from dragoman.io.storage import atomic_directory
+from dragoman.io.storage import new_directory
 
 DROPPED_FILE, REWRITTEN_FILE = "dropped.tsv", "fixed.tsv"
 STDIN_FILE = "stdin.txt"
@@ -161,7 +161,7 @@ def write_fixed(fixed: FixResult, directory: Path) -> dict[str, Path]:
     """Write the cleaned files atomically, and return the new path of each old one."""
     check_new_directory(directory)
     names = output_names([document.layout.path for document in fixed.documents.documents])
-    with atomic_directory(directory) as temporary:
+    with new_directory(directory) as temporary:
         for path, name in names.items():
             sides = [document for document in fixed.documents.documents if document.layout.path == path]
             (temporary / name).parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ from dragoman.data.languages import (
 )
 from dragoman.data.pair_files import read_pair_file, read_pairs
 from dragoman.data.tokenizer import LinePairs, Tokenizer
-from dragoman.io.storage import write_text
+from dragoman.io.files import write_text
 
 MAX_HELD_OUT = 1000  # lines of a part that is held out,
 HELD_OUT_SHARE = 10  # and at most one line in ten

@@ -15,7 +15,8 @@ from dragoman.core.errors import DataError, is_installed, shell_command
 from dragoman.core.settings import config_differences
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.experiments.trainer import SILENT, Callbacks, ModelT, ModelTrainer, Recipe, TextT, TrainingContext
-from dragoman.io.storage import REPORT_FILE, write_text
+from dragoman.io.files import write_text
+from dragoman.io.storage import REPORT_FILE
 from dragoman.report.page import Page, PageSection, Preformatted, section_text, to_markdown, write_html
 
 MARKDOWN_FILE, VALUES_FILE = "ladder.md", "ladder.json"

@@ -15,7 +15,7 @@ from time import perf_counter
 from pydantic import BaseModel, FiniteFloat
 
 from dragoman.core.errors import DataError
-from dragoman.io.storage import write_text
+from dragoman.io.files import write_text
 
 NOTES_FILE = "time.json"
 TRAINING_SHARE = 0.85  # of a model's time; the rest is for preparing, saving and measuring it

@@ -23,7 +23,8 @@ import numpy as np
 from dragoman.core.errors import DataError
 from dragoman.core.settings import validate
 from dragoman.experiments.time_budget import TimeBudget
-from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, CONFIG_FILE, VOCAB_FILE, write_text
+from dragoman.io.files import write_text
+from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, CONFIG_FILE, VOCAB_FILE
 from dragoman.training.fit import TrainingCallback, fit
 from dragoman.training.run_directory import read_progress
 

@@ -23,7 +23,7 @@ from dragoman.data.languages import language_from_path
 from dragoman.data.pair_files import pair_format
 from dragoman.data.tables import HEADER, Table
 from dragoman.data.tokenizer import LinePairs
-from dragoman.io.storage import atomic_file
+from dragoman.io.files import atomic_file
 
 
 @dataclass(frozen=True)

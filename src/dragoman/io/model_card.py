@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.data.languages import describe_language, saved_languages
-from dragoman.io.storage import (
-    ALIGNER_KIND,
-    CARD_FILE,
-    CARD_MARKER,
-    EXAMPLES_FILE,
-    READ_ERRORS,
-    TWO_WAY_KIND,
-    write_text,
-)
+from dragoman.io.files import write_text
+from dragoman.io.storage import ALIGNER_KIND, CARD_FILE, CARD_MARKER, EXAMPLES_FILE, READ_ERRORS, TWO_WAY_KIND
 
 TITLES = {
     "ngram": "An n-gram language model",

@@ -1,4 +1,4 @@
-"""Model directories: atomic writes of files and directories, and arrays in safetensors files.
+"""Model directories: their files, which of them may be replaced, and arrays in safetensors files.
 
 The safetensors library writes the arrays. They are read by `map_arrays`, which maps the file into memory: the library
 copies each array that it reads, and n-gram tables of several gigabytes must open at once and be shared by processes.
@@ -7,9 +7,6 @@ copies each array that it reads, and n-gram tables of several gigabytes must ope
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from dragoman.core.defaults import LETTERS_FILE, SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError, DragomanError
+from dragoman.io.files import atomic_directory, directory_lock, is_temporary, real_path
 
 CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE = "config.yaml", "vocab.tsv", "model.safetensors"  # in each model directory
 CARD_FILE = "README.md"
@@ -59,59 +56,15 @@ READ_ERRORS = (ValueError, LookupError, TypeError, AttributeError, OverflowError
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary file to write to. It replaces `path` at the end, if there was no error."""
-    path = _without_parent_references(path)
-    with _writing_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            yield temporary
-            temporary.chmod(0o666 & ~_umask())
-            _sync(temporary)
-            temporary.replace(path)
-            _sync(path.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
+def new_directory(path: Path, *, replace: bool = False, kind: DirectoryKind = MODEL_DIRECTORY) -> Iterator[Path]:
+    """Yield a temporary directory to fill. It becomes `path` at the end, if there was no error.
 
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file of text, completely or not at all."""
-    with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-
-
-@contextmanager
-def atomic_directory(path: Path, *, replace: bool = False, kind: DirectoryKind = MODEL_DIRECTORY) -> Iterator[Path]:
-    """Yield a temporary directory to fill. It becomes `path` at the end, if there was no error."""
-    path = _without_parent_references(path)
-    with _writing_errors(path):
+    With `replace`, a directory of the same kind is replaced.
+    """
+    with directory_lock(path):
         check_output_directory(path, replace=replace, kind=kind)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
+        with atomic_directory(path) as temporary:
             yield temporary
-            temporary.chmod(0o777 & ~_umask())
-            for file in temporary.rglob("*"):
-                if file.is_file():
-                    file.chmod(0o666 & ~_umask())  # safetensors writes files that only their owner can read
-                _sync(file)
-            _move_into_place(temporary, path)
-            _sync(path.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
-@contextmanager
-def _writing_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        # NumPy gives no reason for an OSError
-        reason = error.strerror or f"{error}; is the disk full?" if isinstance(error, OSError) else error
-        raise DragomanError(f"{path}: could not be written ({reason}); nothing was changed") from error
 
 
 @contextmanager
@@ -122,30 +75,31 @@ def saving_run(path: Path) -> Iterator[None]:
     except (DragomanError, OSError) as error:
         why = str(error) if isinstance(error, DragomanError) else f"{path}: {error.strerror}"
         remedy = "the last checkpoint is intact: free some space and run the same command again"
+        if not (path / CHECKPOINT_FILE).exists():
+            remedy = "the directory or its files were removed during training: start again"
         raise DragomanError(f"{why}; {remedy}") from error
-
-
-def _without_parent_references(path: Path) -> Path:
-    """Return the path without `..`, so that `missing/../here` is `here` although `missing` does not exist."""
-    return path.parent.resolve() / path.name if ".." in path.parts else path
 
 
 def check_output_directory(path: Path, *, replace: bool, kind: DirectoryKind = MODEL_DIRECTORY) -> None:
     """Raise an error if the path exists, unless it is a directory of this kind and `replace` is set."""
-    path = _without_parent_references(path)
-    if path.resolve() == Path.cwd():
+    target = real_path(path)
+    if target == Path.cwd():
         raise DataError(f"{path}: is the current directory, which cannot be replaced; name a new one inside it")
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
-    written = (path / kind.marker_file).is_file() and all(
-        file.is_dir() or _is_temporary(file, kind) or (file.name in kind.files and not is_user_written(file))
-        for file in path.rglob("*")
-    )
+    written = (target / kind.marker_file).is_file() and all(_is_written(file, kind) for file in target.rglob("*"))
     if not written:
-        problem = "contains other files" if path.is_dir() else "is a file"
+        problem = "contains other files" if target.is_dir() else "is a file"
         raise DataError(f"{path}: {problem}, so it is not replaced by {kind.description}; choose another name")
     if not replace:
         raise DataError(f"{path}: already contains {kind.description}; choose another directory or pass --force")
+
+
+def _is_written(file: Path, kind: DirectoryKind) -> bool:
+    """Return whether a file was written by dragoman, so that it may be replaced."""
+    if file.is_dir():
+        return not file.is_symlink()
+    return is_temporary(file) or (file.name in kind.files and not is_user_written(file))
 
 
 def check_training_directory(path: Path, *, replace: bool) -> None:
@@ -158,49 +112,6 @@ def is_user_written(file: Path) -> bool:
     """Return whether this is a model card that the user has written or taken over."""
     is_card = file.name == CARD_FILE and file.is_file()
     return is_card and CARD_MARKER not in file.read_text(encoding="utf-8", errors="replace")
-
-
-def _is_temporary(file: Path, kind: DirectoryKind) -> bool:
-    """Return whether this file was left behind by a process that was killed while writing."""
-    return any(file.name.startswith(f".{name}.") for name in kind.files)
-
-
-def remove_temporary_files(path: Path, kind: DirectoryKind = MODEL_DIRECTORY) -> None:
-    """Remove files that were left behind by processes that were killed while writing."""
-    for file in path.iterdir():
-        if file.is_file() and _is_temporary(file, kind):
-            file.unlink(missing_ok=True)
-
-
-def _move_into_place(temporary: Path, path: Path) -> None:
-    if not path.exists():
-        temporary.replace(path)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-    try:
-        path.replace(aside / path.name)
-        try:
-            temporary.replace(path)
-        except BaseException:
-            (aside / path.name).replace(path)
-            raise
-    finally:
-        if path.exists():  # otherwise the old directory could not be moved back, and is kept here
-            shutil.rmtree(aside, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def to_yaml(config: Mapping[str, object]) -> str:

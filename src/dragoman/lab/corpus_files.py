@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from dragoman.io.storage import DirectoryKind, atomic_directory
+from dragoman.io.storage import DirectoryKind, new_directory
 
 if TYPE_CHECKING:
     from dragoman.lab.derivation import AnnotatedSentence
@@ -76,7 +76,7 @@ def write_lab_corpus(lab: Lab, path: Path, sizes: Mapping[str, int], seed: int, 
         seed: random seed.
         replace: overwrite an existing corpus.
     """
-    with atomic_directory(path, replace=replace, kind=LAB_CORPUS) as directory:
+    with new_directory(path, replace=replace, kind=LAB_CORPUS) as directory:
         for split, size in sizes.items():
             with ExitStack() as stack:
                 paths = [directory / f"{split}.{ending}" for ending in LINE_FORMATS]

@@ -13,6 +13,7 @@ from dragoman.core.types import Arrays
 from dragoman.data.unknown_words import UnknownWordModel
 from dragoman.data.vocabulary import Vocab
 from dragoman.io import storage
+from dragoman.io.files import write_text
 from dragoman.io.model_card import CardScore, render_card
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Model(BaseScorer):
 
     def save(self, path: str | Path, *, replace: bool = False) -> None:
         """Write the model directory, completely or not at all."""
-        with storage.atomic_directory(Path(path), replace=replace) as directory:
+        with storage.new_directory(Path(path), replace=replace) as directory:
             self.write_into(directory)
 
     def full_config(self) -> Config:
@@ -113,7 +114,7 @@ class Model(BaseScorer):
         """Write the card again with these scores, unless the user has written one."""
         if storage.is_user_written(Path(path) / storage.CARD_FILE):
             return
-        storage.write_text(Path(path) / storage.CARD_FILE, self.card(scores, data))
+        write_text(Path(path) / storage.CARD_FILE, self.card(scores, data))
 
     def write_into(self, directory: Path) -> None:
         """Write the model's files into a new directory."""

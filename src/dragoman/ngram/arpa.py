@@ -37,7 +37,7 @@ from dragoman.core.kernels import kernel
 from dragoman.core.threads import available_cores, parallel_stream
 from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
-from dragoman.io.storage import atomic_file
+from dragoman.io.files import atomic_file
 from dragoman.ngram import arpa_lines as lines
 from dragoman.ngram.model import IMPORTED, NgramConfig, NgramModel
 from dragoman.ngram.table import NgramTable, lookup

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dragoman.core.errors import DataError, require_extra, shorten
-from dragoman.io.storage import atomic_file
+from dragoman.io.files import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

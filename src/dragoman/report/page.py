@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numpy.typing import ArrayLike
 
 from dragoman.core.errors import DataError
-from dragoman.io.storage import write_text
+from dragoman.io.files import write_text
 from dragoman.report.attention import attention_text, check_matrix
 from dragoman.report.tables import format_cell, format_table, is_numeric, markdown_table
 

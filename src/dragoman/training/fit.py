@@ -7,7 +7,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from dragoman.core.threads import limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.placeholders import has_placeholders
 from dragoman.data.unknown_words import ClosedVocabulary
+from dragoman.io.files import directory_lock
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
 from dragoman.training.fine_tuning import frozen, replayed_examples, with_replay
@@ -150,7 +151,8 @@ def fit(
         config = validate(config, {"unknown_rate": 0.0}, "settings")
     task = create_task(model, data, dev, config, objective, replay, replay_dev)
     task = replace(task, start=start, elapsed_seconds=elapsed_seconds, reserve=reserve or TimeReserve())
-    with limit_threads(config.threads), on_device(model, config.device), frozen(model, config.freeze):
+    lock = nullcontext() if output is None else directory_lock(Path(output))
+    with lock, limit_threads(config.threads), on_device(model, config.device), frozen(model, config.freeze):
         if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
             metadata = {"training": config.model_dump(mode="json"), "data": _describe_data(model, texts)}
             model.training_metadata = {**metadata, "trained_from": earlier} if earlier else metadata

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dragoman.core.errors import DataError
 from dragoman.core.settings import format_value, validate
-from dragoman.io.storage import CONFIG_FILE, atomic_directory, check_output_directory
+from dragoman.io.storage import CONFIG_FILE, check_output_directory, new_directory
 from dragoman.training.config import TrainingConfig
 from dragoman.training.fit import TrainingCallback, fit
 from dragoman.training.loop import DivergedError
@@ -76,6 +76,6 @@ def fit_best(
     results.sort(key=lambda candidate: candidate.dev_loss)
     if not math.isfinite(results[0].dev_loss):
         raise DivergedError("no combination of settings led to a finite loss; lower the learning rates")
-    with atomic_directory(output, replace=True) as temporary:
+    with new_directory(output, replace=True) as temporary:
         shutil.copytree(directory / results[0].name, temporary, dirs_exist_ok=True)
     return results

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dragoman.io.storage import saving_run, write_text
+from dragoman.io.files import append_line, write_text
+from dragoman.io.storage import saving_run
 
 DECISION_INTERVAL = 0.05  # of the updates that are left: the next decision is made after so many, or earlier
 RECENT_WEIGHT = 0.5  # of the time per update since the last decision, in the estimate
@@ -99,10 +99,8 @@ class PaceLog:
         """Store a decision, on disk before this returns."""
         self._decisions[pace.update, pace.plateau] = pace
         if self.path is not None:
-            with saving_run(self.path), self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(pace)) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+            with saving_run(self.path.parent):
+                append_line(self.path, json.dumps(asdict(pace)), synchronise=True)
 
 
 class PaceKeeper:

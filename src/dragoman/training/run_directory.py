@@ -24,19 +24,17 @@ from dragoman.core.scorer import Carry
 from dragoman.core.settings import config_differences
 from dragoman.core.types import Arrays
 from dragoman.data.corpus import arrays_checksum
+from dragoman.io.files import append_line, atomic_file, sync, write_text
 from dragoman.io.storage import (
     CHECKPOINT_FILE,
     CONFIG_FILE,
     METRICS_FILE,
     PACE_FILE,
-    atomic_directory,
-    atomic_file,
     map_arrays_with_metadata,
-    remove_temporary_files,
+    new_directory,
     saving_run,
     to_yaml,
     write_arrays,
-    write_text,
 )
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import StepReport, TrainState, load_parameters
@@ -74,7 +72,7 @@ class TrainingDirectory:
         A training run that is resumed with other limits continues, or stops, by these.
         """
         if force or not self.checkpoint.is_file():
-            with atomic_directory(self.path, replace=force) as directory:
+            with new_directory(self.path, replace=force) as directory:
                 self.model.write_into(directory)
                 (directory / METRICS_FILE).touch()
                 write_checkpoint(directory / CHECKPOINT_FILE, state)
@@ -88,14 +86,12 @@ class TrainingDirectory:
                 write_checkpoint(self.checkpoint, state)  # before the new limits, which would not be new afterwards
             for name, contents in self.model.configs().items():
                 with saving_run(self.path):
-                    write_text(self.path / name, to_yaml(contents))
+                    write_text(self.path / name, to_yaml(contents), create_parents=False)
         return bool(state.progress.stop_reason)
 
     def _resume(self, state: TrainState) -> None:
         """Load the last checkpoint and remove metrics written after it."""
         load_checkpoint(state, self.checkpoint)
-        for directory in {(self.path / name).parent for name in self.model.file_names()}:
-            remove_temporary_files(directory)
         metrics = self.path / METRICS_FILE
         lines = metrics.read_bytes().decode("utf-8", "replace").splitlines() if metrics.exists() else []
         write_text(metrics, "".join(f"{line}\n" for line in lines if _update_of(line) <= state.progress.update))
@@ -132,15 +128,16 @@ class TrainingDirectory:
         """
         progress = report.progress
         if report.train_loss is not None or report.rolled_back:
-            with saving_run(self.path), (self.path / METRICS_FILE).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(_metrics(report)) + "\n")
+            with saving_run(self.path):
+                append_line(self.path / METRICS_FILE, json.dumps(_metrics(report)))
         if report.evaluated and progress.best_update == progress.update:
             best = {name: tensor.cpu().numpy() for name, tensor in state.best_parameters.items()}
             for name, arrays in self.model.arrays_by_file(best).items():
-                with saving_run(self.path), atomic_file(self.path / name) as temporary:
+                with saving_run(self.path), atomic_file(self.path / name, create_parents=False) as temporary:
                     write_arrays(temporary, arrays)
         if report.evaluated or checkpoint:
             with saving_run(self.path):
+                sync(self.path / METRICS_FILE)
                 write_checkpoint(self.checkpoint, state)
 
 
@@ -216,7 +213,7 @@ def write_checkpoint(path: Path, state: TrainState) -> None:
         for prefix, tensors in groups.items()
         for name, tensor in tensors.items()
     }
-    with atomic_file(path) as temporary:
+    with atomic_file(path, create_parents=False) as temporary:
         write_arrays(temporary, arrays, {PROGRESS: state.progress.to_json()})
 
 

@@ -1,0 +1,336 @@
+"""Writing of files and directories, completely or not at all. Everything that dragoman writes is written here.
+
+A file or directory is written under a temporary name, synchronised with the disk, and moved into place in one step. A
+process that is killed, or a computer that loses power, leaves the old contents or the new ones. What it leaves behind
+under temporary names is removed by the next process that writes to the same place.
+
+One process at a time writes to a directory: it holds a lock on `.NAME.lock` beside it. The lock file is never removed,
+because another process could be waiting for it. The system releases the lock when its process ends for any reason.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from dragoman.core.errors import DataError, DragomanError
+
+if sys.platform != "win32":
+    import fcntl
+
+TEMPORARY, OLD = "tmp", "old"  # in the names of files and directories that are not in their place
+RANDOM_PART = "[a-z0-9_]{8}"  # of these names, by `tempfile`
+AT_CURRENT_DIRECTORY, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
+CANNOT_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
+CANNOT_LOCK = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)  # file systems without locks
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def atomic_file(path: Path, *, create_parents: bool = True) -> Iterator[Path]:
+    """Yield a temporary file to write to. It replaces `path` at the end, if there was no error.
+
+    Several processes may write the same file: the last one wins.
+    """
+    with writing_errors(path):
+        target = real_path(path)
+        if create_parents:
+            create_directory(target.parent)
+        _remove_unlocked_files(target)
+        descriptor, temporary = _create_locked_file(target)
+        try:
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            sync(temporary)
+            temporary.replace(target)
+            sync(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _create_locked_file(target: Path) -> tuple[int, Path]:
+    """Create a temporary file, locked so that other processes do not remove it. Return also its descriptor."""
+    while True:
+        descriptor, name = tempfile.mkstemp(prefix=_prefix(target, TEMPORARY), dir=target.parent)
+        if _lock(descriptor) and os.fstat(descriptor).st_nlink:  # otherwise another process was faster
+            return descriptor, Path(name)
+        os.close(descriptor)
+
+
+def write_text(path: Path, text: str, *, create_parents: bool = True) -> None:
+    """Write a file of text, completely or not at all."""
+    with atomic_file(path, create_parents=create_parents) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def append_line(path: Path, line: str, *, synchronise: bool = False) -> None:
+    """Add a line to a file. With `synchronise`, it is on the disk when this returns."""
+    is_new = not path.exists()
+    with path.open("ab") as file:
+        file.write(f"{line}\n".encode())
+        if synchronise:
+            file.flush()
+            os.fsync(file.fileno())
+    if synchronise and is_new:
+        sync(path.parent)
+
+
+def create_directory(path: Path) -> None:
+    """Create a directory and its parents, unless they exist."""
+    missing = [parent for parent in (path, *path.parents) if not parent.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for directory in missing:
+        sync(directory.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or directory is written to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# -- directories -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def atomic_directory(path: Path) -> Iterator[Path]:
+    """Yield a temporary directory to fill. It becomes `path`, or replaces it, at the end, if there was no error."""
+    with writing_errors(path), directory_lock(path):
+        target = real_path(path)
+        temporary = Path(tempfile.mkdtemp(prefix=_prefix(target, TEMPORARY), dir=target.parent))
+        try:
+            yield temporary
+            temporary.chmod(0o777 & ~_umask())
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    file.chmod(0o666 & ~_umask())  # safetensors writes files that only their owner can read
+                sync(file)
+            sync(temporary)
+            _move_into_place(temporary, target)
+            sync(target.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _move_into_place(temporary: Path, target: Path) -> None:
+    """Give a directory its name. If there is one with this name, it gets the temporary name, and is removed later."""
+    if not target.exists():
+        temporary.replace(target)
+    elif not _exchange(temporary, target):
+        old = Path(tempfile.mkdtemp(prefix=_prefix(target, OLD), dir=target.parent))
+        try:
+            target.replace(old)  # if the process is killed after this step, the next one restores the old directory
+            temporary.replace(target)
+        finally:
+            if not target.exists():
+                old.replace(target)
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Exchange two directories in one step. Return False if the system cannot do this."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    names = os.fsencode(first), os.fsencode(second)
+    if renameat2(AT_CURRENT_DIRECTORY, names[0], AT_CURRENT_DIRECTORY, names[1], EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in CANNOT_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(second))
+
+
+# -- locks -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _HeldLock:
+    """A lock of this process."""
+
+    descriptor: int
+    thread: int
+    uses: int = 1
+
+
+_held: dict[Path, _HeldLock] = {}
+_held_guard = threading.Lock()
+
+
+def lock_file(path: Path) -> Path:
+    """Return the file whose lock is held by the process that writes to a directory."""
+    return path.with_name(f".{path.name}.lock")
+
+
+@contextmanager
+def directory_lock(path: Path) -> Iterator[None]:
+    """Let no other process or thread write to a directory, which need not exist. The same thread may lock it again.
+
+    What killed processes left behind is restored or removed. Raises a `DataError` if the lock is held.
+    """
+    with writing_errors(path):
+        target = real_path(path)
+        is_new = _acquire(target, path)
+        if is_new:
+            _clean_up(target)
+    try:
+        yield
+    finally:
+        _release(target)
+
+
+def _acquire(target: Path, path: Path) -> bool:
+    """Acquire the lock of a directory. Return False if this thread has it already."""
+    thread = threading.get_ident()
+    with _held_guard:
+        if (lock := _held.get(target)) is not None:
+            if lock.thread != thread:
+                raise _in_use(path, "another thread")
+            lock.uses += 1
+            return False
+        create_directory(target.parent)
+        descriptor = os.open(lock_file(target), os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if not _lock(descriptor):
+                raise _in_use(path, os.pread(descriptor, 200, 0).decode("utf-8", "replace") or "another process")
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()}, since {datetime.now():%Y-%m-%d %H:%M:%S}".encode(), 0)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        _held[target] = _HeldLock(descriptor, thread)
+        return True
+
+
+def _release(target: Path) -> None:
+    with _held_guard:
+        lock = _held[target]
+        lock.uses -= 1
+        if not lock.uses:
+            del _held[target]
+            with suppress(OSError):
+                os.ftruncate(lock.descriptor, 0)
+            os.close(lock.descriptor)
+
+
+def _in_use(path: Path, holder: str) -> DataError:
+    remedy = "wait until it has ended, or choose another directory"
+    return DataError(f"{path}: is being written by another program ({holder}); {remedy}")
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file without waiting. Return False if another process has locked it."""
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        if error.errno not in CANNOT_LOCK:
+            raise
+    return True
+
+
+def _forget_locks() -> None:
+    """Close the locks of the parent process, which a forked process would otherwise keep alive."""
+    global _held_guard
+    _held_guard = threading.Lock()
+    for lock in _held.values():
+        with suppress(OSError):
+            os.close(lock.descriptor)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
+
+
+# -- what killed processes leave behind --------------------------------------------------------------------------------
+
+
+def _prefix(target: Path, kind: str) -> str:
+    return f".{target.name}.{kind}-"
+
+
+def _siblings(target: Path, kind: str) -> list[Path]:
+    """Return what has a temporary name of this kind for a file or directory."""
+    pattern = re.compile(re.escape(_prefix(target, kind)) + RANDOM_PART)
+    return [path for path in target.parent.iterdir() if pattern.fullmatch(path.name) and not path.is_symlink()]
+
+
+def is_temporary(path: Path) -> bool:
+    """Return whether a file or directory has a temporary name."""
+    return bool(re.fullmatch(rf"\..+\.({TEMPORARY}|{OLD})-{RANDOM_PART}", path.name))
+
+
+def _clean_up(target: Path) -> None:
+    """Restore or remove what a killed process left of a directory. Its lock must be held."""
+    old = [path for path in _siblings(target, OLD) if any(path.iterdir())]
+    if old and not target.exists():
+        max(old, key=lambda path: path.stat().st_mtime).replace(target)
+        sync(target.parent)
+    for path in (*_siblings(target, TEMPORARY), *_siblings(target, OLD)):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+    if target.is_dir():
+        for path in target.rglob(".*"):
+            if is_temporary(path) and path.is_file():
+                path.unlink(missing_ok=True)
+
+
+def _remove_unlocked_files(target: Path) -> None:
+    """Remove temporary files of a file that no process is writing."""
+    for path in _siblings(target, TEMPORARY):
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDWR)
+            try:
+                if path.is_file() and _lock(descriptor):
+                    path.unlink(missing_ok=True)
+            finally:
+                os.close(descriptor)
+
+
+# -- errors and paths --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing_errors(path: Path) -> Iterator[None]:
+    """Turn errors of writing to a file or directory into a message with its name."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        # NumPy gives no reason for an OSError
+        reason = error.strerror or f"{error}; is the disk full?" if isinstance(error, OSError) else error
+        raise DragomanError(f"{path}: could not be written ({reason}); nothing was changed") from error
+
+
+def real_path(path: Path) -> Path:
+    """Return the path that a path refers to, also if it does not exist: without symbolic links and `..`."""
+    return Path(os.path.realpath(path))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
