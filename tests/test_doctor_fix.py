@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from command import written
 from doctor_texts import pairs, write
 from dragoman.core.errors import DataError
 from dragoman.data.formats import read_text
@@ -257,7 +258,7 @@ def test_an_error_leaves_no_partial_output(tmp_path, monkeypatch):
     monkeypatch.setattr("dragoman.doctor.fix._dropped_rows", lambda dropped: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_fixed(fixed, tmp_path / "out")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]
+    assert [path.name for path in written(tmp_path)] == ["t"]
 
 
 def test_output_names():
