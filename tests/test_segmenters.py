@@ -196,6 +196,12 @@ def test_long_lines_and_special_characters_are_used_in_training() -> None:
     assert set(units.segment("▅ b▁")) <= set(units.pieces), "none of these is unknown"
 
 
+@pytest.mark.parametrize("word", ["a" * 65_536, "日本語" * 30_000])
+def test_very_long_words_do_not_end_the_process(word: str) -> None:
+    segmenter = train_segmenter("subword:40", ["The cat sat on the mat.", word])
+    assert segmenter.join(segmenter.segment_all([word])[0]) == word
+
+
 def test_two_texts_share_their_pieces() -> None:
     german = ["Der alte Bauer verkauft zwei braune Kühe."] * 10
     units = train_segmenter("subword:100", RAW, german)

@@ -296,6 +296,13 @@ def test_divergence_has_a_distinct_exit_code() -> None:
         fit(network(), CORPUS, optimizer="sgd", learning_rate=1e30, max_epochs=50, batch_size=20, **ONE_THREAD)
 
 
+@pytest.mark.parametrize("settings", [{"optimizer": "sgd", "clip": 1.0}, {"optimizer": "adam"}])
+def test_a_loss_that_is_far_too_high_is_divergence(settings: dict[str, Any]) -> None:
+    """All numbers are finite."""
+    with pytest.raises(DivergedError, match="far too high"):
+        fit(network(), CORPUS, DEV, learning_rate=1e6, max_epochs=2, batch_size=0, **settings, **ONE_THREAD)
+
+
 def test_a_non_finite_dev_loss_is_never_best(monkeypatch: pytest.MonkeyPatch) -> None:
     set_dev_losses(monkeypatch, [3.0, math.nan, 2.0])
     recorder = Recorder()

@@ -36,6 +36,7 @@ MIN_WORDS_PER_LINE = 1.5  # a text with fewer consists of single words
 MAX_SIZE_DIGITS = 7  # of the number of subwords
 
 MAX_TRAINING_LINES = 1_000_000  # of a longer text, this many lines are sampled evenly
+LONG_WORD = re.compile("[^ ]{10000}(?=[^ ])")  # cut in training: SentencePiece ends the process at 65,536 characters
 MAX_LINE_BYTES = 1 << 20  # SentencePiece's default would skip lines of more than 4,192 bytes
 UNKNOWN_PIECE = "no piece"  # has a space, so no text can contain it
 PROBE = "ﬁ  ﬁ"  # changed by a model with a normalisation rule, or by one whose last part is missing
@@ -403,7 +404,7 @@ def _train_subwords(kind: str, size: int, lines: Sequence[str]) -> SubwordSegmen
     """Learn `size` subwords from a text, or fewer if the text does not have as many. The result is deterministic."""
     from sentencepiece import SentencePieceTrainer
 
-    spec, text = f"{kind}:{size}", [line for line in _escape_lines(lines) if line]
+    spec, text = f"{kind}:{size}", [LONG_WORD.sub(r"\g<0> ", line) for line in _escape_lines(lines) if line]
     if not text:
         raise DataError(f"{spec}: the text has no words to learn from; give a text with one sentence per line")
     minimum = minimum_size(text)

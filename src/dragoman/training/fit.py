@@ -30,6 +30,7 @@ from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
 from dragoman.training.fine_tuning import frozen, replayed_examples, with_replay
 from dragoman.training.loop import (
+    MAX_LOSS,
     StepReport,
     TrainingTask,
     TrainState,
@@ -269,7 +270,9 @@ def create_task(
         dev = sample_examples(dev, config.dev_sample)
     if dev is not None and not carries and isinstance(model, LikelihoodModel):
         sample = sample_examples(data, int(dev.sizes.sum()) // 2)
-    return TrainingTask(examples, predictions, dev, stateful, config, perf_counter, order, replay_dev, sample)
+    task = TrainingTask(examples, predictions, dev, stateful, config, perf_counter, order, replay_dev, sample)
+    is_likelihood = objective is negative_log_likelihood and isinstance(model, StorableModel)
+    return replace(task, max_loss=MAX_LOSS) if is_likelihood else task
 
 
 def sample_examples(data: ExamplesT, predictions: int) -> ExamplesT:

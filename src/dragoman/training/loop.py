@@ -29,11 +29,12 @@ from dragoman.training.pace import PaceKeeper, PaceLog, TimeReserve
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, RegularizedModel
 
+MAX_LOSS = 100.0  # per prediction, as -log P: no model of any use has such a loss
 MAX_PREDICTIONS = 4096  # computed at a time; gradients of larger batches are accumulated
 
 
 class DivergedError(DragomanError):
-    """The loss was not finite, after one roll-back."""
+    """The loss was not finite or far too high, after one roll-back."""
 
     exit_code = 3
 
@@ -55,9 +56,14 @@ class TrainingTask:
     start: float | None = None  # reading of the clock when training began; None: when the first update begins
     elapsed_seconds: float = 0.0  # of the time limit, used before that
     reserve: TimeReserve = field(default_factory=TimeReserve)  # of the time limit, for the time after training
+    max_loss: float = math.inf  # a higher loss is treated like one that is not finite
 
     def batches(self, epoch: int) -> EpochBatches:
         return self.data_order.epoch_batches(self.data, self.config, epoch)
+
+    def is_usable(self, loss: float) -> bool:
+        """Return whether a loss is finite and not far too high, so that training has not diverged."""
+        return math.isfinite(loss) and loss <= self.max_loss
 
 
 @dataclass
@@ -86,7 +92,7 @@ class StepReport:
     learning_rate: float
     gradient_norm: float  # before clipping
     fraction_done: float  # of training, before the step
-    rolled_back: bool  # the loss was not finite, and the parameters are again the best ones
+    rolled_back: bool  # the loss was not finite or far too high, and the parameters are again the best ones
     evaluated: bool  # the model was evaluated, and kept if it was the best
     dev_loss: float | None  # of the evaluation, if there is a dev text
     train_loss: float | None  # mean since the last report of it, if it is due; with dropout and label smoothing
@@ -127,7 +133,7 @@ def _train_batch(
     fraction = previous.fraction_done(config, batches)
     learning_rate = scheduled_learning_rate(config, previous.update, fraction) * previous.rate_factor
     loss, gradient_norm, constraints = _compute_gradients(state, task, batch)
-    finite = math.isfinite(loss) and math.isfinite(gradient_norm)
+    finite = task.is_usable(loss) and math.isfinite(gradient_norm)
     if finite and _step(state, config, learning_rate, gradient_norm, constraints):
         _update_average(state, config, batches)
     else:
@@ -222,7 +228,7 @@ def _roll_back(state: TrainState, config: TrainingConfig) -> None:
     """Return to the best parameters, with half the learning rate and a new optimizer; only once per run."""
     if state.progress.rolled_back:
         where = f"at update {state.progress.update:,}, after one roll-back"
-        raise DivergedError(f"the loss is not finite ({where}); lower --learning-rate")
+        raise DivergedError(f"the loss is not finite or far too high ({where}); lower --learning-rate")
     load_parameters(state.model, state.best_parameters)
     state.optimizer = create_optimizer(state.model.parameters(), config)
     state.average, state.carry = {}, None
@@ -244,7 +250,7 @@ def _evaluate(state: TrainState, task: TrainingTask, batches: int, keeper: PaceK
     texts = (task.dev, task.replay_dev, task.train_sample)
     losses = EvaluationLosses(*(evaluate_loss(text, state, task) for text in texts))
     dev_loss = losses.dev
-    if dev_loss is not None and not math.isfinite(dev_loss):
+    if dev_loss is not None and not task.is_usable(dev_loss):
         _roll_back(state, task.config)
     else:
         state.progress = state.progress.after_evaluation(dev_loss, task.config)
@@ -254,7 +260,7 @@ def _evaluate(state: TrainState, task: TrainingTask, batches: int, keeper: PaceK
         _cool_down_on_plateau(state, task.config, batches, keeper)
     reason = state.progress.stop_reason or state.progress.limit_reached(task.config)
     if reason and task.dev is not None and state.progress.best_dev_loss is None:
-        raise DivergedError("the loss of the dev text was never finite; lower --learning-rate")
+        raise DivergedError("the loss of the dev text was never finite, or always far too high; lower --learning-rate")
     seconds = keeper.seconds
     keeper.evaluation_ended(seconds - start)
     state.progress = replace(state.progress, stop_reason=reason, seconds=seconds)
@@ -275,7 +281,7 @@ def evaluate_start(state: TrainState, task: TrainingTask) -> None:
     """Evaluate a model that was trained before, so that its parameters are kept unless training improves them."""
     if task.dev is not None and not state.progress.update and state.progress.best_dev_loss is None:
         loss = evaluate_loss(task.dev, state, task)
-        if loss is not None and math.isfinite(loss):
+        if loss is not None and task.is_usable(loss):
             state.progress = state.progress.after_evaluation(loss, task.config)
 
 
