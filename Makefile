@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo ladder test tests lint coverage boundscheck bench wheel clean
+.PHONY: demo ladder test tests lint coverage boundscheck torture bench wheel clean
 
 demo: .venv/installed
 	$(BIN)/dragoman demo
@@ -26,6 +26,11 @@ lint: .venv/dev
 # The tests with every array access of the compiled kernels checked.
 boundscheck: .venv/dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/boundscheck $(BIN)/pytest
+
+# Campaigns that try to break everything: crashes, power failures, damaged files and models, hostile clients.
+MINUTES ?= 480
+torture: .venv/dev
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture --minutes $(MINUTES)
 
 # Coverage of src by the tests.
 coverage: .venv/dev

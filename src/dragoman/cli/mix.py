@@ -70,9 +70,7 @@ def mix(
     with status("fitting weights"):
         dev = None if dev_text is None else read_dev(dev_text, members[0].vocab, field_for(dev_text, field))
         mixture = Mixture.uniform(members) if dev is None else Mixture.fit(members, dev, buckets=buckets)
-    mixture.save(output, replace=force)
-    if dev is not None:
-        mixture.write_card(output, [], {"dev, for the weights": dev.fingerprint()})
+    mixture.save(output, replace=force, data=None if dev is None else {"dev, for the weights": dev.fingerprint()})
     if dev is None or buckets == NO_BUCKETS:
         print(format_weights(mixture, names))
     else:

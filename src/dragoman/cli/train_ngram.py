@@ -124,12 +124,11 @@ def train_ngram(
         config = config.model_copy(update={"order": CHARACTER_ORDER})
     with status("counting"), grouped_warnings():
         model = NgramModel.train(data.corpus, config, unknown=data.unknown, heldout=data.dev)
-    model.save(options.output, replace=options.force)
     counts = model.table.trie.sizes()
     size = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1))
     if len(counts) > MAX_LISTED_ORDERS:
         size = f"{sum(counts):,} n-grams of orders 1 to {len(counts)}"
-    report_model(options, data, model, size, format_coefficients(model, options.dev_text))
+    report_model(options, data, model, size, format_coefficients(model, options.dev_text), save=True)
     suggest_next_commands(options)
 
 
@@ -174,10 +173,9 @@ def train_class_ngram(
         class_of = cluster_with_progress(data.corpus, num_classes).as_mapping()
     with status("counting"), grouped_warnings():
         model = ClassNgramModel.train(data.corpus, class_of, config, unknown=data.unknown, heldout=data.dev)
-    model.save(options.output, replace=options.force)
     size = f"{len(model.inner.vocab):,} classes and single words"
     coefficients = format_coefficients(model.inner, options.dev_text) if isinstance(model.inner, NgramModel) else ""
-    report_model(options, data, model, size, coefficients)
+    report_model(options, data, model, size, coefficients, save=True)
     suggest_next_commands(options)
 
 
@@ -204,8 +202,7 @@ def train_cache(
     lock_output(options.output)
     data = options.read()
     model = CacheModel.train(data.corpus, unknown=data.unknown, decay=decay, prior=prior, order=order)
-    model.save(options.output, replace=options.force)
-    report_model(options, data, model, f"a cache of {model.size:,} words")
+    report_model(options, data, model, f"a cache of {model.size:,} words", save=True)
     if (other := options.vocab.vocab_from) is not None:
         dev = options.dev_text or "FILE"
         suggest_command("mix", other, options.output, "--dev-text", dev, "-o", "MIXED", field=options.field)

@@ -173,11 +173,19 @@ def read_dev(path: str, vocab: Vocab, field: str | None) -> Corpus:
 
 
 def report_model(
-    options: LanguageModelOptions, data: TrainingData, model: LanguageModel, size: str, coefficients: str = ""
+    options: LanguageModelOptions,
+    data: TrainingData,
+    model: LanguageModel,
+    size: str,
+    coefficients: str = "",
+    *,
+    save: bool = False,
 ) -> None:
     """Print the size of a model, the time it took and its perplexity on the dev text; write its model card.
 
-    `coefficients` describes those that were fitted, if any.
+    Args:
+        coefficients: A description of those that were fitted, if any.
+        save: Write the whole model, which is not written yet.
     """
     from dragoman.data.detokenize import looks_unsegmented
     from dragoman.data.segmenters import token_name
@@ -207,7 +215,10 @@ def report_model(
         per_word = f"{format_cell(likelihood.perplexity)} per word{floor_text}, " if is_spaced else ""
         info(f"{options.dev_text}: perplexity {per_word}{per_character}; {counts}{caution}")
         fingerprints["dev"] = data.dev.fingerprint()
-    model.write_card(options.output, scores, fingerprints)
+    if save:
+        model.save(options.output, replace=options.force, scores=scores, data=fingerprints)
+    else:
+        model.write_card(options.output, scores, fingerprints)
 
 
 def suggest_next_commands(options: LanguageModelOptions) -> None:

@@ -91,10 +91,19 @@ class Model(BaseScorer):
     @abstractmethod
     def from_saved(cls, saved: SavedModel) -> Self: ...
 
-    def save(self, path: str | Path, *, replace: bool = False) -> None:
-        """Write the model directory, completely or not at all."""
+    def save(
+        self,
+        path: str | Path,
+        *,
+        replace: bool = False,
+        scores: Sequence[CardScore] = (),
+        data: Config | None = None,
+    ) -> None:
+        """Write the model directory, completely or not at all. `scores` and `data` are for the model card."""
         with storage.new_directory(Path(path), replace=replace) as directory:
             self.write_into(directory)
+            if scores or data:
+                self.write_card(directory, scores, data)
 
     def full_config(self) -> Config:
         """Return the contents of config.yaml."""

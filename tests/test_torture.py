@@ -1,0 +1,61 @@
+"""Short samples of the campaigns in `torture`, which `make torture` runs for hours."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+from torture.commands import write_inputs
+from torture.concurrency import results, run_together
+from torture.crash_points import Campaign, campaigns, crash_everywhere, fail_everywhere
+from torture.inputs import READINGS, try_damaged, write_all
+from torture.kills import kill_until_finished
+from torture.torn_writes import try_power_failures
+
+
+@pytest.fixture(scope="module")
+def replacing(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """A training that replaces another model."""
+    *_, campaign = campaigns(tmp_path_factory.mktemp("torture") / "place", ["train ngram"])
+    assert campaign.name == "train ngram --force"
+    return campaign
+
+
+@pytest.mark.parametrize("disturb", [crash_everywhere, fail_everywhere])
+def test_a_disturbed_command_can_be_run_again(replacing: Campaign, disturb: type) -> None:
+    disturb(replacing, iter(range(2, 40, 4)))
+    assert replacing.tried >= 5
+    assert not replacing.problems
+
+
+def test_a_power_failure_loses_nothing(replacing: Campaign) -> None:
+    before = replacing.tried
+    try_power_failures(replacing, perf_counter() + 100, every=7)
+    assert replacing.tried > before
+    assert not replacing.problems
+
+
+def test_killed_trainings_end_with_the_same_model(tmp_path: Path) -> None:
+    write_inputs(tmp_path / "inputs")
+    killed, problems = kill_until_finished("train recurrent, carried", tmp_path / "inputs", 2, random.Random(1))
+    assert killed and not problems
+
+
+def test_of_two_commands_on_one_directory_one_is_refused(tmp_path: Path) -> None:
+    inputs = tmp_path / "inputs"
+    write_inputs(inputs)
+    names = ("train ngram", "mix")
+    expected = results(inputs, names)
+    for force in (False, True):
+        assert not run_together(names, force=force, inputs=inputs, delay=0.0, expected=expected)
+
+
+def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
+    write_all(tmp_path / "inputs")
+    generator = random.Random(1)
+    outcomes = [try_damaged(reading, tmp_path / "inputs", generator) for reading in READINGS]
+    assert not [problem for _, problem in outcomes if problem is not None]
+    assert {code for code, _ in outcomes} >= {0, 2}

@@ -1,0 +1,173 @@
+"""Writing commands on small texts, and what they write."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.io.storage import CARD_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays_with_metadata
+from small_translators import ENGLISH, GERMAN
+
+NETWORK = ("--embedding", "4", "--hidden", "4", "--threads", "1", "--batch-size", "30", "--max-updates", "3")
+SAVED_OFTEN = ("--save-every", "1", "--report-every", "1", "--check-every", "2")
+TEXT = ("--text", "train.en", "--dev-text", "dev.en", "-o", "out")
+PAIRS = ("--src", "train.de", "--tgt", "train.en", "--dev-src", "dev.de", "--dev-tgt", "dev.en", "-o", "out")
+
+# Commands that write `out`, or files of this name. They run in a directory with the files of `write_inputs`.
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "train ngram": ("train", "ngram", *TEXT, "--order", "2"),
+    "train class-ngram": ("train", "class-ngram", *TEXT, "--order", "2", "--classes", "brown:3"),
+    "train cache": ("train", "cache", "--text", "train.en", "-o", "out"),
+    "train log-linear": ("train", "log-linear", *TEXT, *NETWORK[4:], *SAVED_OFTEN),
+    "train feed-forward": ("train", "feed-forward", *TEXT, "--order", "2", *NETWORK, *SAVED_OFTEN),
+    "train recurrent": ("train", "recurrent", *TEXT, *NETWORK, *SAVED_OFTEN),
+    "train recurrent, carried": (
+        "train",
+        "recurrent",
+        *TEXT,
+        "--carries",
+        *NETWORK[:6],
+        *SAVED_OFTEN,
+        "--max-updates",
+        "3",
+    ),
+    "train translator": ("train", "translator", *PAIRS, *NETWORK, *SAVED_OFTEN, "--average", "0.5"),
+    "train translator, symmetry": ("train", "translator", *PAIRS, "--symmetry", "0.1", *NETWORK, *SAVED_OFTEN),
+    "mix": ("mix", "first", "second", "--dev-text", "dev.en", "-o", "out"),
+    "align": ("align", "--src", "train.de", "--tgt", "train.en", "-o", "out"),
+    "import": ("import", "first.arpa", "-o", "out"),
+    "export": ("export", "first", "--arpa", "out", "--force"),
+    "lab": ("lab", "-o", "out", "--pairs", "20", "--dev", "5", "--test", "5"),
+    "doctor --fix": ("doctor", "--src", "train.de", "--tgt", "train.en", "--fix", "-o", "out"),
+    "split": ("split", "--src", "train.de", "--tgt", "train.en", "--dev", "3", "--test", "3", "-o", "out", "--force"),
+    "cluster": ("cluster", "--text", "train.en", "-n", "3", "-o", "out"),
+}
+REPLACING = {"train ngram", "train recurrent", "train translator", "mix", "align", "import", "lab"}  # with --force
+
+
+def write_inputs(directory: Path) -> None:
+    """Write the texts and models that the commands read."""
+    from dragoman.cli.main import main
+
+    directory.mkdir(parents=True)
+    texts = {"train.de": GERMAN, "train.en": ENGLISH, "dev.de": GERMAN[::7], "dev.en": ENGLISH[::7]}
+    for name, lines in texts.items():
+        (directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    first, second = str(directory / "first"), str(directory / "second")
+    text = ("--text", str(directory / "train.en"))
+    for arguments in (
+        ("train", "ngram", *text, "--order", "2", "-o", first),
+        ("train", "ngram", *text, "--order", "1", "--vocab", first, "-o", second),
+        ("export", first, "--arpa", str(directory / "first.arpa")),
+    ):
+        if main(list(arguments)) != 0:
+            raise RuntimeError(f"{arguments} failed")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a process ended."""
+
+    code: int  # negative: minus the number of the signal
+    error: str  # what it wrote to standard error
+
+    @property
+    def last_line(self) -> str:
+        return self.error.strip().rpartition("\n")[2]
+
+
+@dataclass(frozen=True)
+class ForkedCommand:
+    """A command that runs in a forked process, which has imported everything already."""
+
+    process: int
+    error_file: Path
+
+    def wait(self) -> Finished:
+        _, status = os.waitpid(self.process, 0)
+        error = self.error_file.read_text(encoding="utf-8", errors="replace") if self.error_file.exists() else ""
+        self.error_file.unlink(missing_ok=True)
+        return Finished(os.waitstatus_to_exitcode(status), error)
+
+    def kill(self) -> Finished:
+        os.kill(self.process, signal.SIGKILL)
+        return self.wait()
+
+
+def start_forked(
+    arguments: Sequence[str],
+    directory: Path,
+    prepare: Callable[[], object] = lambda: None,
+    output: Path = Path(os.devnull),
+    name: str = "command",
+) -> ForkedCommand:
+    """Start a command in a directory, after calling `prepare` in its process."""
+    error_file = directory.parent / f"{directory.name}.{name}.err"
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return ForkedCommand(child, error_file)
+    code = 99
+    try:
+        os.chdir(directory)
+        os.dup2(os.open(error_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        from dragoman.cli.main import main
+
+        prepare()
+        code = main(list(arguments))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def run_forked(
+    arguments: Sequence[str],
+    directory: Path,
+    prepare: Callable[[], object] = lambda: None,
+    output: Path = Path(os.devnull),
+) -> Finished:
+    """Run a command in a directory to its end. `output` is the file for its standard output."""
+    return start_forked(arguments, directory, prepare, output).wait()
+
+
+def fresh_copy(source: Path, target: Path) -> Path:
+    """Copy a directory to a place where nothing is left of an earlier copy."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, symlinks=True)
+    return target
+
+
+def contents(directory: Path) -> dict[str, object]:
+    """Return the contents of all files below a directory, without times and lock files."""
+    return {
+        str(path.relative_to(directory)): _content(path)
+        for path in sorted(directory.rglob("*"))
+        if path.suffix != ".lock" and not path.is_dir()
+    }
+
+
+def _content(path: Path) -> object:
+    if path.name == METRICS_FILE:
+        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
+    if path.name == CHECKPOINT_FILE:
+        arrays, metadata = map_arrays_with_metadata(path)
+        progress = json.loads(metadata["progress"])
+        del progress["seconds"]
+        return {name: array.tobytes() for name, array in arrays.items()}, progress
+    if path.name == CARD_FILE:
+        return [line for line in path.read_text(encoding="utf-8").splitlines() if "second" not in line]
+    return path.read_bytes()
