@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import random
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
 import pytest
 
-from torture.commands import write_inputs
+from dragoman.io import files
+from torture.commands import COMMANDS, fresh_copy, run_forked, write_inputs
 from torture.concurrency import results, run_together
-from torture.crash_points import Campaign, campaigns, crash_everywhere, fail_everywhere
+from torture.crash_points import Campaign, FileOperations, campaigns, crash_everywhere, fail_everywhere, is_left_over
 from torture.inputs import READINGS, try_damaged, write_all
 from torture.kills import kill_until_finished
 from torture.torn_writes import try_power_failures
@@ -59,3 +63,32 @@ def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
     outcomes = [try_damaged(reading, tmp_path / "inputs", generator) for reading in READINGS]
     assert not [problem for _, problem in outcomes if problem is not None]
     assert {code for code, _ in outcomes} >= {0, 2}
+
+
+@dataclass
+class WritesElsewhere(FileOperations):
+    """Ends the process at a file operation outside of `dragoman.io.files`, except on a file with a temporary name."""
+
+    def _count(self, name: str, path: str) -> None:
+        place = str(Path(path).absolute()).removeprefix(self.directory)
+        if not place.startswith(os.sep) and not is_left_over(place) and not _called_from(files.__file__):
+            print(f"{name} {place} is not written by {files.__name__}", file=sys.stderr, flush=True)
+            os._exit(98)
+
+
+def _called_from(file: str) -> bool:
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_filename == file:
+            return True
+    return False
+
+
+def test_everything_is_written_by_one_module(tmp_path: Path) -> None:
+    write_inputs(tmp_path / "inputs")
+    for name, arguments in COMMANDS.items():
+        place = fresh_copy(tmp_path / "inputs", tmp_path / "place")
+        watch = WritesElsewhere(f"{place}{os.sep}", 0, lambda: None)
+        finished = run_forked(arguments, place, watch.install)
+        assert finished.code == 0, f"{name}: {finished.last_line}"
