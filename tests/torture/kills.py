@@ -1,5 +1,7 @@
 """Kill trainings at random moments until they end: the result must be that of a training that was never killed.
 
+Of a training that is limited by time, the result must be that of its first checkpoint and its stored decisions.
+
 python -m torture.kills [--kills 200] [--minutes M] [--seed S]
 """
 
@@ -12,10 +14,13 @@ import tempfile
 from pathlib import Path
 from time import perf_counter, sleep
 
-from torture.commands import COMMANDS, contents, fresh_copy, run_forked, start_forked, write_inputs
+from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, PACE_FILE
+from torture.commands import COMMANDS, TEXT, contents, fresh_copy, run_forked, start_forked, write_inputs
 
 TRAINERS = [name for name in COMMANDS if name.startswith("train ") and "--max-updates" in COMMANDS[name]]
 UPDATES = "12"
+NETWORK = ("--embedding", "4", "--hidden", "4", "--threads", "1", "--batch-size", "30")
+TIMED = ("train", "feed-forward", *TEXT, "--order", "2", *NETWORK, "--save-every", "5", "--minutes", "0.1")
 
 
 def longer(name: str) -> list[str]:
@@ -44,6 +49,31 @@ def kill_until_finished(name: str, inputs: Path, kills: int, generator: random.R
     return killed, [f"{name}: after {killed} kills other contents: {', '.join(different)}"] if different else []
 
 
+def replay_decisions(inputs: Path, kills: int, generator: random.Random) -> tuple[int, list[str]]:
+    """Kill a training that is limited by time several times, and replay its decisions from its first checkpoint."""
+    place, killed = fresh_copy(inputs, inputs.with_name("timed")), 0
+    process = start_forked(TIMED, place)
+    while not (place / "out" / CHECKPOINT_FILE).exists():
+        sleep(0.01)
+    killed += process.kill().code < 0
+    first = fresh_copy(place, inputs.with_name("replayed"))
+    for _ in range(kills):
+        process = start_forked(TIMED, place)
+        sleep(60 * float(TIMED[-1]) * generator.random())
+        killed += process.kill().code < 0
+    if (finished := run_forked(TIMED, place)).code != 0:
+        return killed, [f"with a time limit: after {killed} kills: {finished.last_line}"]
+    (first / "out" / PACE_FILE).write_bytes((place / "out" / PACE_FILE).read_bytes())
+    if (finished := run_forked(TIMED, first)).code != 0:
+        return killed, [f"with a time limit: replay: {finished.last_line}"]
+    different = [
+        name
+        for name in (ARRAYS_FILE, PACE_FILE)
+        if (place / "out" / name).read_bytes() != (first / "out" / name).read_bytes()
+    ]
+    return killed, [f"with a time limit: the replay has another {name}" for name in different]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200, help="number of kills, of all trainings together")
@@ -54,9 +84,13 @@ def main() -> int:
     total, runs, problems = 0, 0, list[str]()
     with tempfile.TemporaryDirectory() as directory:
         write_inputs(Path(directory) / "inputs")
+        inputs = Path(directory) / "inputs"
         while total < options.kills and perf_counter() < end:
-            name = TRAINERS[runs % len(TRAINERS)]
-            killed, found = kill_until_finished(name, Path(directory) / "inputs", generator.randint(1, 5), generator)
+            name, kills = [*TRAINERS, "with a time limit"][runs % (len(TRAINERS) + 1)], generator.randint(1, 5)
+            if name in TRAINERS:
+                killed, found = kill_until_finished(name, inputs, kills, generator)
+            else:
+                killed, found = replay_decisions(inputs, kills, generator)
             total, runs, problems = total + killed, runs + 1, problems + found
             print(f"{name}: killed {killed} times", *found, sep="\n  ", flush=True)
     print(f"{total} kills in {runs} trainings, {len(problems)} problems")

@@ -124,6 +124,7 @@ def train_with_gradients(
         given: the names of the training settings that the user has chosen.
     """
     from dragoman.data.segmenters import token_name
+    from dragoman.io.model_card import has_scores
     from dragoman.models.planning import reserve_for_evaluation
 
     if choices := _parse_choices(options.choose or ()):
@@ -141,7 +142,7 @@ def train_with_gradients(
             elapsed_seconds=seconds_since_start(),
             reserve=reserve_for_evaluation(0 if data.dev is None else int(data.dev.sizes.sum())),
         )
-        if result.already_finished:
+        if result.already_finished and (data.dev is None or has_scores(options.output)):
             suggest_next_commands(options)
             return
         if (loss := result.progress.best_dev_loss) is not None and loss > math.log(len(model.vocab)):
