@@ -19,6 +19,7 @@ from command import COMMAND, is_one_line
 from dragoman import Corpus
 from dragoman.align.aligner import Aligner
 from dragoman.data.corpus import ParallelCorpus
+from dragoman.serve.api_keys import ApiKeys, create_key
 from small_translators import ENGLISH, GERMAN, place
 
 __all__ = ["place"]
@@ -55,7 +56,15 @@ def test_serve_answers_until_it_is_interrupted(place: Path, tmp_path: Path) -> N
     ("options", "message"),
     [
         (["nowhere"], "nowhere: no such directory"),
+        ([], "no model given"),
         (["one", "--host", "localhost"], "not an IP address"),
+        (["one", "--forwarded-allow-ips", "127.0.0.1,proxy"], "--forwarded-allow-ips proxy: not an IP address"),
+        (["one", "--tls-key", "test.de"], "--tls-cert"),
+        (["one", "--tls-cert", "nowhere.pem"], "--tls-cert nowhere.pem: cannot be used (No such file or directory)"),
+        (["one", "--tls-cert", "test.de"], "--tls-cert test.de: cannot be used"),
+        (["one", "--api-keys", "nowhere.txt"], "nowhere.txt: the API keys cannot be read"),
+        (["one", "--api-keys", "test.de"], "test.de:1: not a line of the form NAME sha256:HASH DATE"),
+        (["--new-key", "alice"], "--api-keys FILE"),
         (["one", "--lexicon", "nowhere"], "nowhere: "),
         (["one", "one"], "two models have the name one"),
         (["test.de"], "is a file"),
@@ -81,3 +90,41 @@ def test_missing_extra(run: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("dragoman.core.errors.is_installed", lambda package: package != "uvicorn")
     result = run("serve", f"de-en={place / 'one'}")
     assert result.code == 2 and "pip install 'dragoman[serve]'" in result.err and is_one_line(result.err)
+
+
+def test_new_key(run: Any, tmp_path: Path) -> None:
+    """The key is on standard output, and nowhere else."""
+    path = tmp_path / "keys.txt"
+    result = run("serve", "--api-keys", path, "--new-key", "alice")
+    key = result.out.strip()
+    assert result.code == 0 and result.out == f"{key}\n" and ApiKeys(path).find(key) == "alice"
+    assert key not in result.err and key not in path.read_text() and len(result.err.splitlines()) == 1
+    assert {file.name for file in tmp_path.iterdir()} <= {"keys.txt", ".keys.txt.lock"}
+    again = run("serve", "--api-keys", path, "--new-key", "alice")
+    assert (again.code, again.out) == (2, "") and "there is a key alice already" in again.err
+
+
+@pytest.mark.parametrize(
+    ("options", "warnings"),
+    [
+        (["--host", "127.0.0.1"], []),
+        (["--host", "::1"], []),
+        (["--host", "0.0.0.0"], ["everybody who can reach 0.0.0.0 can use this service", "texts are sent unencrypted"]),
+        (["--host", "0.0.0.0", "--api-keys", "keys.txt"], ["keys and texts are sent unencrypted"]),
+    ],
+)
+def test_warnings_beyond_loopback(
+    run: Any,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    warnings: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    create_key(Path("keys.txt"), "alice")
+    monkeypatch.setattr("dragoman.serve.server.BoundedServer.run", lambda *_: None)
+    result = run("serve", f"de-en={place / 'one'}", "--port", "0", *options)
+    lines = [line for line in result.err.splitlines() if line.startswith("warning: ")]
+    assert len(lines) == len(warnings) and all(text in line for text, line in zip(warnings, lines, strict=True))
+    assert ("-d api_key=KEY" in result.err) == ("--api-keys" in options)

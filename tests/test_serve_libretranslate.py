@@ -60,6 +60,16 @@ def test_alternatives_differ_from_the_translation(client: TestClient) -> None:
     assert of_list == {"translatedText": ["The dog sleeps."], "alternatives": [response["alternatives"]]}
 
 
+def test_null_is_the_same_as_a_missing_field(client: TestClient) -> None:
+    body = {"q": "Der Hund schläft.", "target": "en"}
+    nulls = dict.fromkeys(("source", "format", "alternatives", "api_key"))
+    assert client.post("/translate", json=body | nulls).json() == client.post("/translate", json=body).json()
+    schema = client.get("/spec").json()["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]
+    for name, description in schema["schema"]["properties"].items():
+        assert ({"type": "null"} in description.get("anyOf", [])) == (name in nulls)
+    assert_error(client.post("/translate", json=body | {"target": None}), 400, "missing target")
+
+
 def test_language_detection(client: TestClient) -> None:
     response = client.post("/translate", json={"q": "Der Hund schläft.", "source": "auto", "target": "en"}).json()
     assert response["translatedText"] == "The dog sleeps."
@@ -123,13 +133,21 @@ def test_malformed_bodies(client: TestClient) -> None:
         assert_error(client.post("/translate", content=body), 400, "neither JSON nor a form")
     assert_error(client.post("/translate", content=b"\xff", headers={"content-type": "application/json"}), 400, "JSON")
     assert_error(client.get("/nowhere"), 404, "Not Found")
-    assert_error(client.get("/translate"), 405, "Method Not Allowed")
+    for path, methods in (("/translate", "POST"), ("/languages", "GET, POST"), ("/page/main.js", "GET, HEAD")):
+        refused = client.request("PUT", path)
+        assert_error(refused, 405, "Method Not Allowed")
+        assert refused.headers["allow"] == methods
     field = b'--x\r\nContent-Disposition: form-data; name="q"'
     nested = field + b"\r\nContent-Type: message/rfc822\r\n\r\nSubject: x\r\n\r\nhello\r\n--x--"
     long_header = field + b";a=b" * 400 + b"\r\n\r\nder hund\r\n--x--"
     no_name = b"--x\r\nContent-Disposition: form-data\r\n\r\nder hund\r\n--x--"
-    for form in (nested, long_header, no_name):
+    start = b"--x\r\nContent-Disposition: form-data"
+    name_and_parts = start + b"; name*0=a; name*=b\r\n\r\nder hund\r\n--x--"  # a TypeError in the parser
+    name_without_value, not_ascii = start + b"; name\r\n\r\nx\r\n--x--", start + b"; name=\xff\r\n\r\n\xff\r\n--x--"
+    no_headers, only_headers = b"--x\r\n\r\nder hund\r\n--x--", start + b"\r\n--x--"
+    for form in (nested, long_header, no_name, name_and_parts, not_ascii, no_headers, only_headers):
         assert_error(client.post("/detect", content=form, headers=MULTIPART), 400, "neither JSON nor a form")
+    assert_error(client.post("/detect", content=name_without_value, headers=MULTIPART), 400, "missing q")
     plain = client.post("/v1/next", content=b'{"models": ["bigrams"]}', headers={"content-type": "text/plain"})
     assert_error(plain, 400, "Content-Type: application/json")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +15,13 @@ from dragoman.cli.errors import INTERRUPTED
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import OptionGroup, argument, option, with_option_groups
 from dragoman.cli.options import Threads
-from dragoman.serve import RequestLimits
+from dragoman.core.errors import DataError
+from dragoman.serve import RequestLimits, ServerOptions
 
 # The number of compiled kernels that oneDNN keeps. One for every text length would use more and more memory.
 KERNEL_CACHE = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
-DEFAULT = RequestLimits()
+KEYS = "API keys"  # heading in the help
+DEFAULT, LISTEN = RequestLimits(), ServerOptions()
 
 
 @dataclass(frozen=True)
@@ -41,32 +43,94 @@ class RequestLimitOptions(OptionGroup):
     max_seconds: Annotated[
         float, option("--max-seconds X", "Seconds per request, including the time in the queue.", min=0.1)
     ] = DEFAULT.seconds
+    max_write_seconds: Annotated[
+        float, option("--max-write-seconds X", "Seconds until a client has read a response.", min=0.1)
+    ] = DEFAULT.write_seconds
     max_connections: Annotated[int, option("--max-connections N", "Open connections.", min=1)] = DEFAULT.connections
+    requests_per_minute: Annotated[
+        int | None,
+        option("--requests-per-minute N", "Requests per minute of each key, or address; default: any.", min=1),
+    ] = DEFAULT.requests_per_minute
+    characters_per_minute: Annotated[
+        int | None,
+        option("--characters-per-minute N", "Characters per minute of each key, or address; default: any.", min=1),
+    ] = DEFAULT.characters_per_minute
 
 
-@with_option_groups
-def serve(
-    models: Annotated[
-        list[str],
-        argument(
-            "MODEL...",
-            "Model directories. NAME=DIR gives a model another name in requests and on the page; a name such as de-en "
-            "also sets the languages of a translator. ONE+TWO is an ensemble.",
-        ),
-    ],
-    port: Annotated[int, option("--port N", "Port to listen on; 0: any free port.", min=0, max=65535)] = 5000,
-    host: Annotated[str, option("--host ADDRESS", "IP address to listen on; 0.0.0.0: all interfaces.")] = "127.0.0.1",
+@dataclass(frozen=True)
+class ServerOptionGroup(OptionGroup):
+    """The fields of `ServerOptions`."""
+
+    panel = "Network"
+
+    port: Annotated[int, option("--port N", "Port to listen on; 0: any free port.", min=0, max=65535)] = LISTEN.port
+    host: Annotated[str, option("--host ADDRESS", "IP address to listen on; 0.0.0.0: all interfaces.")] = LISTEN.host
     host_name: Annotated[
         list[str],
         option(
             "--host-name NAME",
             "Host name that the service answers for, in addition to localhost; repeatable; *: any.",
         ),
-    ] = [],  # noqa: B006  (typer reads it)
-    cors: Annotated[str | None, option("--cors ORIGIN", "Allow requests from pages of this origin.")] = None,
+    ] = field(default_factory=list)
+    cors: Annotated[str | None, option("--cors ORIGIN", "Allow requests from pages of this origin.")] = None
+    tls_cert: Annotated[Path | None, option("--tls-cert FILE", "Certificate for HTTPS, in PEM format.")] = None
+    tls_key: Annotated[
+        Path | None, option("--tls-key FILE", "Key of the certificate, if it is not in the same file.")
+    ] = None
+    forwarded_allow_ips: Annotated[
+        str | None,
+        option(
+            "--forwarded-allow-ips ADDRESSES",
+            "Reverse proxies whose X-Forwarded-For header is believed: addresses or networks, with commas.",
+        ),
+    ] = None
+    shutdown_timeout: Annotated[
+        int,
+        option(
+            "--shutdown-timeout N", "Seconds to finish requests after a signal; a second signal ends at once.", min=0
+        ),
+    ] = LISTEN.shutdown_timeout
+
+    def server_options(self) -> ServerOptions:
+        proxies = [address.strip() for address in (self.forwarded_allow_ips or "").split(",") if address.strip()]
+        return ServerOptions(
+            self.host,
+            self.port,
+            self.host_name,
+            self.cors,
+            proxies,
+            self.tls_cert,
+            self.tls_key,
+            self.shutdown_timeout,
+        )
+
+
+@with_option_groups
+def serve(
+    models: Annotated[
+        list[str] | None,
+        argument(
+            "MODEL...",
+            "Model directories. NAME=DIR gives a model another name in requests and on the page; a name such as de-en "
+            "also sets the languages of a translator. ONE+TWO is an ensemble.",
+        ),
+    ] = None,
+    listen: ServerOptionGroup = ServerOptionGroup(),
     lexicon: Annotated[Path | None, option("--lexicon ALIGNER", "Translate unknown words with this aligner.")] = None,
+    api_keys: Annotated[
+        Path | None, option("--api-keys FILE", "Require API keys: the file of their names and hashes.", panel=KEYS)
+    ] = None,
+    new_key: Annotated[
+        str | None,
+        option(
+            "--new-key NAME", "Make a key, add its hash to the file of --api-keys, print the key, and end.", panel=KEYS
+        ),
+    ] = None,
     limits: RequestLimitOptions = RequestLimitOptions(),
     threads: Threads = None,
+    log_requests: Annotated[
+        bool, option("--log-requests", "Log each request: address, name of the key, path, status and seconds.")
+    ] = False,
     log_texts: Annotated[bool, option("--log-texts", "Log the texts of requests.")] = False,
 ) -> None:
     """Serve models over HTTP, with a web page.
@@ -80,26 +144,45 @@ def serve(
       dragoman serve de-en=models/best kn5 lstm --port 8080
       dragoman serve de-en=one+two+three --lexicon aligner
       curl -s localhost:5000/translate -d q="Guten Tag" -d source=de -d target=en
+
+    \b
+    For other people:
+      dragoman serve --api-keys keys.txt --new-key alice
+      dragoman serve de-en --host 0.0.0.0 --api-keys keys.txt --tls-cert cert.pem --tls-key key.pem
     """
     from dragoman.core.errors import require_extra
-    from dragoman.core.threads import limit_threads
 
     for package in ("fastapi", "uvicorn"):
         require_extra(package, "serve")
+    if new_key is not None:
+        _make_key(api_keys, new_key)
+        return
+    if not models:
+        raise DataError("no model given; name the directory of one: dragoman serve MODEL")
     os.environ.setdefault(*KERNEL_CACHE)
+    from dragoman.core.threads import limit_threads
     from dragoman.serve.server import serve_models
 
     with limit_threads(threads), suppress(KeyboardInterrupt):
         serve_models(
             models,
-            host,
-            port,
+            listen.server_options(),
             limits=RequestLimits(**{name.removeprefix("max_"): value for name, value in vars(limits).items()}),
-            host_names=host_name,
-            cors_origin=cors,
+            api_keys=api_keys,
             lexicon=lexicon,
             log_texts=log_texts,
+            log_requests=log_requests,
             version=__version__,
             info=info,
         )
     raise typer.Exit(INTERRUPTED)  # only a signal ends the server; Ctrl-C is the usual way, so there is no message
+
+
+def _make_key(path: Path | None, name: str) -> None:
+    """Print a new key; everything else about it is on standard error."""
+    from dragoman.serve.api_keys import create_key
+
+    if path is None:
+        raise DataError("--new-key needs the file to add the key to: --api-keys FILE")
+    print(create_key(path, name))
+    info(f"{path}: added the key {name}; it is shown only now, and the file has only its hash")

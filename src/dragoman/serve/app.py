@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,19 +12,27 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute, Match, Mount
 from starlette.types import ASGIApp
 
 from dragoman.core.errors import DragomanError
 from dragoman.serve import libretranslate, v1
-from dragoman.serve.errors import BAD_REQUEST, invalid_request
+from dragoman.serve.access import ClientMiddleware
+from dragoman.serve.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, invalid_request
 from dragoman.serve.middleware import LOCAL_HOSTS, RequestLimitMiddleware, SecurityMiddleware
 from dragoman.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"
+STATIC_METHODS, METHODS = ("GET", "HEAD"), ("GET", "HEAD", "POST")  # of the files of the page; of all routes
 
 
 def create_app(
-    service: Service, *, allowed_hosts: Sequence[str] = LOCAL_HOSTS, cors_origin: str | None = None, version: str = "1"
+    service: Service,
+    *,
+    allowed_hosts: Sequence[str] = LOCAL_HOSTS,
+    cors_origin: str | None = None,
+    version: str = "1",
+    log_request: Callable[[str], None] | None = None,
 ) -> ASGIApp:
     """Return the application with its middleware.
 
@@ -33,14 +41,19 @@ def create_app(
     Args:
         allowed_hosts: host names that the service answers for; `*` for any.
         cors_origin: another origin whose pages may send requests; `*` for any.
+        log_request: called with a line for each request; None: requests are not logged.
     """
     limits = service.limits
     app: ASGIApp = RequestLimitMiddleware(_create_api(service, version), max_body=limits.body, seconds=limits.seconds)
     if cors_origin is not None:
         app = CORSMiddleware(
-            app, allow_origins=[cors_origin], allow_methods=["GET", "POST"], allow_headers=["content-type"]
+            app,
+            allow_origins=[cors_origin],
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type"],
         )
-    return SecurityMiddleware(app, max_body=limits.body, allowed_hosts=allowed_hosts, cors_origin=cors_origin)
+    app = SecurityMiddleware(app, max_body=limits.body, allowed_hosts=allowed_hosts, cors_origin=cors_origin)
+    return ClientMiddleware(app, log_request)
 
 
 def _create_api(service: Service, version: str) -> FastAPI:
@@ -80,6 +93,8 @@ async def _error_response(request: Request, error: Exception) -> JSONResponse:
     status, message, headers = BAD_REQUEST, str(error), None
     if isinstance(error, HTTPException):
         status, message, headers = error.status_code, error.detail, error.headers
+        if status == METHOD_NOT_ALLOWED:
+            headers = {"Allow": ", ".join(_allowed_methods(request.app.routes, request.scope["path"]))}
     elif isinstance(error, RequestValidationError):
         message = invalid_request(error.errors()[0])
         if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
@@ -87,3 +102,14 @@ async def _error_response(request: Request, error: Exception) -> JSONResponse:
     elif not isinstance(error, DragomanError):
         status, message = 500, "internal error; see the service's log"
     return JSONResponse({"error": message}, status, headers)
+
+
+def _allowed_methods(routes: Sequence[BaseRoute], path: str) -> list[str]:
+    """Return the methods of all routes with a path. Starlette reports those of the first route only."""
+
+    def is_allowed(method: str) -> bool:
+        scope = {"type": "http", "path": path, "root_path": "", "method": method, "headers": []}
+        matching = (route for route in routes if route.matches(scope)[0] == Match.FULL)
+        return any(not isinstance(route, Mount) or method in STATIC_METHODS for route in matching)
+
+    return [method for method in METHODS if is_allowed(method)]

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from dragoman.serve.errors import GATEWAY_TIMEOUT, RETRY_SECONDS, UNAVAILABLE, ApiError
 
+CLOSE_SECONDS = 2.0  # how long the end of the queue waits for a batch; what computes after that ends with the process
 GATHER_SECONDS = 0.005  # how long the first job of an idle queue waits for others
 
 # The event loop's time by which the current request must be answered. One request may submit several jobs.
@@ -110,7 +111,7 @@ class BatchQueue:
         with self._changed:
             self._open = False
             self._changed.notify()
-        self._worker.join(timeout=self.seconds)
+        self._worker.join(timeout=CLOSE_SECONDS)
 
     def _run_worker(self) -> None:
         while self._open:

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from dragoman.core.settings import describe_requirement
 
 BAD_REQUEST, FORBIDDEN, NOT_FOUND, REQUEST_TIMEOUT, TOO_LARGE = 400, 403, 404, 408, 413
-UNAVAILABLE, GATEWAY_TIMEOUT = 503, 504
+METHOD_NOT_ALLOWED, TOO_MANY, UNAVAILABLE, GATEWAY_TIMEOUT = 405, 429, 503, 504
 RETRY_SECONDS = 2  # the value of Retry-After
 
 
@@ -45,10 +45,11 @@ class ErrorResponse(BaseModel):
 
 DESCRIPTIONS: dict[int | str, str] = {
     BAD_REQUEST: "The request is invalid or exceeds a limit.",
-    FORBIDDEN: "The request comes from a page of another origin that --cors does not allow.",
+    FORBIDDEN: "The API key is missing or wrong, or the request comes from a page of another origin without --cors.",
     NOT_FOUND: "The model or run does not exist, or the model cannot be loaded.",
     REQUEST_TIMEOUT: "The request did not arrive in time.",
     TOO_LARGE: "The request body is too large.",
+    TOO_MANY: "The client has sent too many requests or characters in the last minute.",
     UNAVAILABLE: "Too many requests are waiting.",
     GATEWAY_TIMEOUT: "The request took too long.",
     "default": "Any other error.",
@@ -57,10 +58,11 @@ DESCRIPTIONS: dict[int | str, str] = {
 ERROR_RESPONSES: dict[int | str, dict[str, object]] = {
     status: {"model": ErrorResponse, "description": description} for status, description in DESCRIPTIONS.items()
 }
-ERROR_RESPONSES[UNAVAILABLE]["headers"] = {
-    "Retry-After": {
-        "description": "seconds to wait before retrying",
-        "schema": {"type": "integer"},
-        "example": RETRY_SECONDS,
+for status in (TOO_MANY, UNAVAILABLE):
+    ERROR_RESPONSES[status]["headers"] = {
+        "Retry-After": {
+            "description": "seconds to wait before retrying",
+            "schema": {"type": "integer"},
+            "example": RETRY_SECONDS,
+        }
     }
-}

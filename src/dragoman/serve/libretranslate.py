@@ -1,24 +1,13 @@
-"""The LibreTranslate API: /translate, /languages, /detect, /health, /frontend/settings.
-
-Requests may be JSON, a form, or query parameters, as different clients send them. Forms are parsed with the standard
-library: Starlette's parser (python-multipart) decodes URL-encoded forms as Latin-1, which garbles the UTF-8 that
-`curl -d` sends.
-"""
+"""The LibreTranslate API: /translate, /languages, /detect, /health, /frontend/settings."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from email.message import Message
-from email.parser import BytesParser
-from email.policy import compat32
-from email.utils import collapse_rfc2231_value
+from collections.abc import Sequence
 from itertools import islice
 from typing import Literal, TypeVar
-from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field, ValidationError
 
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE
@@ -29,12 +18,10 @@ from dragoman.models.document_translation import SegmentTranslation
 from dragoman.models.text_pipeline import TranslationOptions, join_sentences
 from dragoman.serve.errors import ERROR_RESPONSES, UNAVAILABLE, ApiError, invalid_request
 from dragoman.serve.registry import ModelEntry
+from dragoman.serve.request_fields import JSON, MULTIPART, URL_ENCODED, read_fields
 from dragoman.serve.service import Service
 
 AUTO = "auto"
-URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
-MAX_FIELDS = 1_000
-MAX_HEADER = 1_000  # characters of a header in a multipart form; the parser is slow on long ones
 
 RequestModel = TypeVar("RequestModel", bound=BaseModel)
 
@@ -48,15 +35,17 @@ class TranslateRequest(BaseModel):
     source: str = Field(default=AUTO, description="language code of the text, or auto", examples=["de", AUTO])
     target: str = Field(description="language code of the translation", examples=["en"])
     format: Literal["text", "html"] = Field(default="text", description="html: tags are not translated")
-    alternatives: int = Field(default=0, description="number of alternative translations")
-    api_key: str | None = Field(default=None, description="ignored")
+    alternatives: int = Field(
+        default=0, json_schema_extra={"minimum": 0}, description="number of alternative translations"
+    )
+    api_key: str | None = Field(default=None, description="needed if keyRequired is true in /frontend/settings")
 
 
 class DetectRequest(BaseModel):
     """A text whose language is unknown."""
 
     q: str | list[str] = Field(description="one text, or several of the same language", examples=["Ein Hund bellt."])
-    api_key: str | None = Field(default=None, description="ignored")
+    api_key: str | None = Field(default=None, description="needed if keyRequired is true in /frontend/settings")
 
 
 class DetectedLanguage(BaseModel):
@@ -112,11 +101,11 @@ class DefaultLanguages(BaseModel):
 class FrontendSettings(BaseModel):
     """Settings for web pages that use the LibreTranslate API."""
 
-    apiKeys: bool = Field(description="whether API keys are used: always false")  # noqa: N815
+    apiKeys: bool = Field(description="whether API keys are used")  # noqa: N815
     charLimit: int = Field(description="maximum number of characters per request")  # noqa: N815
     filesTranslation: bool  # noqa: N815
     frontendTimeout: int = Field(description="milliseconds to wait after the last key before a request")  # noqa: N815
-    keyRequired: bool  # noqa: N815
+    keyRequired: bool = Field(description="whether /translate, /detect and /v1 need an API key")  # noqa: N815
     language: DefaultLanguages
     suggestions: bool
     supportedFilesFormat: list[str]  # noqa: N815
@@ -129,12 +118,19 @@ class HealthResponse(BaseModel):
 def create_router(service: Service) -> APIRouter:
     router = APIRouter(tags=["LibreTranslate"], responses=ERROR_RESPONSES)
 
-    @router.post("/translate", openapi_extra=_request_body(TranslateRequest), response_model_exclude_none=True)
+    needs_access = [Depends(service.access.dependency())]
+
+    @router.post(
+        "/translate",
+        openapi_extra=_request_body(TranslateRequest),
+        response_model_exclude_none=True,
+        dependencies=needs_access,
+    )
     async def translate(request: Request) -> TranslateResponse:
         """Translate one text or several."""
         return await _translate(service, await _read_request(request, TranslateRequest))
 
-    @router.post("/detect", openapi_extra=_request_body(DetectRequest))
+    @router.post("/detect", openapi_extra=_request_body(DetectRequest), dependencies=needs_access)
     async def detect(request: Request) -> list[DetectedLanguage]:
         """Detect the language of a text, among the languages of the translators; most probable first."""
         body = await _read_request(request, DetectRequest)
@@ -167,11 +163,11 @@ def create_router(service: Service) -> APIRouter:
         first = next(iter(service.registry.by_languages), None)
         target = None if first is None else LanguageName(code=first.target, name=LANGUAGE_NAMES[first.target])
         return FrontendSettings(
-            apiKeys=False,
+            apiKeys=service.access.key_required,
             charLimit=service.limits.characters,
             filesTranslation=False,
             frontendTimeout=500,
-            keyRequired=False,
+            keyRequired=service.access.key_required,
             language=DefaultLanguages(source=LanguageName(code=AUTO, name="Auto Detect"), target=target),
             suggestions=False,
             supportedFilesFormat=[],
@@ -246,22 +242,8 @@ async def _translate_html(
 
 
 async def _read_request(request: Request, model: type[RequestModel]) -> RequestModel:
-    """Parse a request; fields of the body override query parameters."""
-    body, content_type = await request.body(), request.headers.get("content-type", "")
-    media_type = content_type.partition(";")[0].strip().lower()
-    try:
-        if media_type == URL_ENCODED:
-            fields = _collect(_parse_query(body.decode()))
-        elif media_type == MULTIPART:
-            fields = _collect(_parse_multipart(body, content_type))
-        else:
-            fields = json.loads(body or b"{}")
-        if not isinstance(fields, dict):
-            raise ValueError("not an object")
-        fields = {**_collect(_parse_query(request.url.query)), **fields}
-        json.dumps(fields, ensure_ascii=False).encode()  # raises an error for unpaired surrogates
-    except (ValueError, RecursionError):
-        raise ApiError("Invalid request: neither JSON nor a form") from None
+    """Parse a request. A null means that a field is missing."""
+    fields = await read_fields(request)
     try:
         known = {name: value for name, value in fields.items() if name in model.model_fields and value is not None}
         return model.model_validate(known)
@@ -269,32 +251,11 @@ async def _read_request(request: Request, model: type[RequestModel]) -> RequestM
         raise ApiError(invalid_request(error.errors()[0])) from None
 
 
-def _parse_query(encoded: str) -> list[tuple[str, str]]:
-    return parse_qsl(encoded, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
-
-
-def _parse_multipart(body: bytes, content_type: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each part of a multipart form."""
-    message = BytesParser(policy=compat32).parsebytes(b"content-type: " + content_type.encode() + b"\r\n\r\n" + body)
-    for part in message.get_payload() if message.is_multipart() else ():
-        if not isinstance(part, Message) or len(str(part.get("content-disposition", ""))) > MAX_HEADER:
-            raise ValueError("invalid part")
-        name, value = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
-        if name is None or not isinstance(value, bytes):
-            raise ValueError("a part without a name, or with nested parts")
-        yield collapse_rfc2231_value(name), value.decode()
-
-
-def _collect(pairs: Iterable[tuple[str, str]]) -> dict[str, object]:
-    """Return fields by name; the values of a repeated name as a list."""
-    values: dict[str, list[str]] = {}
-    for name, value in pairs:
-        values.setdefault(name, []).append(value)
-    return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
-
-
 def _request_body(model: type[BaseModel]) -> dict[str, object]:
-    """Describe a request of JSON or a form for OpenAPI."""
-    schema = {"schema": model.model_json_schema()}
-    content = dict.fromkeys(("application/json", URL_ENCODED, MULTIPART), schema)
+    """Describe a request of JSON or a form for OpenAPI. Fields that may be missing may also be null."""
+    schema = model.model_json_schema()
+    for name, description in schema["properties"].items():
+        if name not in schema["required"] and "anyOf" not in description:
+            schema["properties"][name] = {"anyOf": [description, {"type": "null"}]}
+    content = {media_type: {"schema": schema} for media_type in (JSON, URL_ENCODED, MULTIPART)}
     return {"requestBody": {"required": True, "content": content}}

@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.serve.access import current_client
 from dragoman.serve.batch_queue import DEADLINE
 from dragoman.serve.errors import BAD_REQUEST, FORBIDDEN, REQUEST_TIMEOUT, TOO_LARGE, ApiError
 
@@ -164,7 +165,8 @@ class RequestLimitMiddleware:
                 await response
         except Exception as error:
             # without the message, which may quote a client's text
-            LOG.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
+            name, trace = current_client().key_name, "".join(traceback.format_tb(error.__traceback__))
+            LOG.error("%s%s\n%s", type(error).__name__, f" (key {name})" if name else "", trace)
         finally:
             response.cancel()
             disconnect.cancel()

@@ -32,6 +32,8 @@ class StrictRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
+    api_key: str | None = Field(default=None, description="alternative to the header `Authorization: Bearer`")
+
 
 class V1TranslateRequest(StrictRequest):
     """Texts to translate, each of one or more sentences."""

@@ -13,6 +13,7 @@ from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
 from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, default_replacer
 from dragoman.serve import RequestLimits
+from dragoman.serve.access import AccessControl, current_client
 from dragoman.serve.batch_queue import BatchQueue, CheckNeeded
 from dragoman.serve.errors import ApiError
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
@@ -27,13 +28,16 @@ class Service:
         limits: RequestLimits,
         aligner: Aligner | None = None,
         log_text: Callable[[str], None] | None = None,
+        access: AccessControl | None = None,
     ):
         """
         Args:
             aligner: its lexicon replaces unknown words of translators whose source words it knows.
             log_text: called with every text of a request; None: texts are never logged.
+            access: checks API keys and limits per minute; None: without keys.
         """
         self.registry, self.limits, self.aligner, self.log_text = registry, limits, aligner, log_text
+        self.access = access or AccessControl(limits)
         self.queue = BatchQueue(limits.queue, limits.seconds)
         self._pipelines: dict[str, TextPipeline] = {}
         self._identifier: tuple[set[LanguagePair], LanguageIdentifier] | None = None  # and the languages it is for
@@ -96,9 +100,11 @@ class Service:
             "".join(texts).encode()
         except UnicodeEncodeError:
             raise ApiError("a text contains an unpaired surrogate; send valid Unicode") from None
+        self.access.count_characters(characters)
         if self.log_text is not None:
+            name = current_client().key_name
             for text in texts:
-                self.log_text(repr(text))
+                self.log_text(f"{f'{name}: ' if name else ''}{text!r}")
 
     def check_beam(self, beam: int, n: int = 1) -> None:
         if not 1 <= beam <= self.limits.beam:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from fastapi.responses import FileResponse, HTMLResponse
 
 from dragoman.core.defaults import MAX_TOKENS
@@ -42,7 +42,12 @@ REPORT_HEADERS = {
 
 
 def create_router(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["dragoman"], responses=ERROR_RESPONSES)
+    router = APIRouter(
+        prefix="/v1",
+        tags=["dragoman"],
+        responses=ERROR_RESPONSES,
+        dependencies=[Depends(service.access.dependency())],
+    )
     _add_translator_routes(router, service)
     _add_language_model_routes(router, service)
     _add_run_routes(router, service)
