@@ -379,7 +379,7 @@ def test_the_lexicon_file_has_the_probabilities_of_both_directions(tmp_path: Pat
         ("config.yaml", "kind: ngram\n", "is not an aligner"),
         ("config.yaml", "kind: aligner\nformat: 7\n", "another format"),
         ("config.yaml", "kind: aligner\nformat: 1\n", "damaged aligner"),
-        ("config.yaml", "\x00", "no aligner here"),
+        ("config.yaml", "\x00", "config.yaml: broken or incomplete"),
         ("model.safetensors", "nonsense", "safetensors"),
         ("source-vocab.tsv", "", "vocab"),
     ],

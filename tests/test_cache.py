@@ -115,7 +115,7 @@ def test_all_unknown_words_are_one_word(training: Corpus) -> None:
         ({"decay": 0.0}, "decay 0.0: must be above 0"),
         ({"decay": 1.0}, "decay 1.0: must be below 1"),
         ({"decay": math.nan}, "decay nan: must be a finite number"),
-        ({"prior": 0.0}, "prior 0.0: must be above 0"),
+        ({"prior": 0.0}, "prior 0.0: must be at least 1e-06"),
         ({"prior": math.inf}, "prior inf: must be a finite number"),
         ({"order": 0}, "order 0: must be at least 1"),
     ],

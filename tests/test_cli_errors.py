@@ -11,6 +11,7 @@ import pytest
 
 import dragoman
 from command import COMMAND, in_a_process, is_one_line, written
+from model_files import remove_digests
 
 # -- bad usage and bad data -------------------------------------------------------------------------------------------
 
@@ -225,6 +226,7 @@ def test_broken_model_directory(run, shared, tmp_path, damage, whose):
     """Wherever the damage is, also in a member of a mixture."""
     model = tmp_path / "m"
     shutil.copytree(shared / ("bi" if whose == "alone" else "both"), model)
+    remove_digests(model)
     damage(model if whose == "alone" else model / "member-1")
     outcome = run("score", model, stdin="the cat .\n")
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
@@ -234,16 +236,17 @@ def test_broken_model_directory(run, shared, tmp_path, damage, whose):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda place: shutil.rmtree(place / "member-2"), "broken model directory: member-2 is missing"),
+        (lambda place: shutil.rmtree(place / "member-2"), "member-2: missing; this model directory is broken"),
         (edit("member-2/config.yaml", b"order: 3", b"ordre: 3"), "unknown key 'ordre'; did you mean 'order'?"),
         (edit("member-2/config.yaml", b"order: 3", b"order: 3\ncolour: red"), "unknown key 'colour'"),
-        (write("config.yaml", b"kind: mixture\nunknown: {kind: uni"), "config.yaml:2: broken or incomplete"),
+        (write("config.yaml", b"kind: mixture\nunknown: {kind: uni"), "broken or incomplete; train the model"),
         (lambda place: (place / "vocab.tsv").unlink(), "vocab.tsv: missing; this model directory is broken"),
     ],
 )
 def test_broken_files_are_named(run, shared, tmp_path, damage, message):
     model = tmp_path / "m"
     shutil.copytree(shared / "both", model)
+    remove_digests(model)
     damage(model)
     outcome = run("score", model, stdin="the cat .\n")
     assert outcome.code == 2 and is_one_line(outcome.err) and message in outcome.err, outcome.err

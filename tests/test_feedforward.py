@@ -16,6 +16,7 @@ from dragoman.data.batches import Batch
 from dragoman.data.corpus import context_windows
 from dragoman.data.vocabulary import END, START
 from dragoman.evaluation.likelihood import token_log_probs
+from model_files import remove_digests
 from zoo import HELD_OUT, LANGUAGE, TRAINING
 
 CORPUS = Corpus.from_sentences(TRAINING, LANGUAGE)
@@ -129,6 +130,7 @@ def test_the_repr_has_sizes_parameters_and_vocabulary() -> None:
 
 def test_broken_directories_are_reported(tmp_path: Path) -> None:
     create(hidden=(3,)).save(tmp_path / "model")
+    remove_digests(tmp_path / "model")
     config = tmp_path / "model" / "config.yaml"
     good = config.read_text()
     for bad, message in [

@@ -31,6 +31,7 @@ from dragoman.lab.lab import german_english_lab
 from dragoman.models.input_checks import input_warning
 from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, join_sentences
 from dragoman.serve.registry import LanguagePair, ModelRegistry
+from model_files import remove_digests
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +146,7 @@ def test_models_without_languages_load(model: Path, tmp_path: Path) -> None:
     import shutil
 
     shutil.copytree(model, tmp_path / "old")
+    remove_digests(tmp_path / "old")
     config = yaml.safe_load((tmp_path / "old" / "config.yaml").read_text())
     del config["languages"]
     (tmp_path / "old" / "config.yaml").write_text(yaml.safe_dump(config))

@@ -21,6 +21,7 @@ from dragoman.data.batches import Batch
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords
 from dragoman.data.vocabulary import END
 from dragoman.evaluation.likelihood import token_log_probs
+from dragoman.io.digests import to_yaml
 from dragoman.models.cache import CacheModel
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.entropy import entropies
@@ -314,7 +315,7 @@ def test_the_config_without_buckets_has_weights_only(tmp_path: Path) -> None:
 def test_invalid_configs_are_refused(change: dict[str, object], message: str, tmp_path: Path) -> None:
     Mixture(members(), buckets="position").save(tmp_path / "m")
     config = tmp_path / "m" / "config.yaml"
-    config.write_text(yaml.safe_dump({**yaml.safe_load(config.read_text()), **change}))
+    config.write_text(to_yaml({**yaml.safe_load(config.read_text()), **change}))
     with pytest.raises(DataError, match=message) as refused:
         dragoman.load(tmp_path / "m")
     assert str(tmp_path / "m") in str(refused.value) and "\n" not in str(refused.value)

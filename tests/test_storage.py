@@ -20,8 +20,17 @@ from safetensors.numpy import load_file, save_file
 import dragoman
 from dragoman import DataError, DragomanError
 from dragoman.io import files
+from dragoman.io.digests import arrays_digest
 from dragoman.io.files import write_text
-from dragoman.io.storage import DTYPES, map_arrays, new_directory, write_arrays
+from dragoman.io.storage import (
+    DTYPES,
+    FileStamp,
+    map_arrays,
+    map_arrays_with_metadata,
+    new_directory,
+    write_arrays,
+)
+from model_files import remove_digests
 from zoo import model
 
 
@@ -70,6 +79,71 @@ def test_mapped_arrays_are_aligned_and_read_only(tmp_path: Path) -> None:
     for array in map_arrays(tmp_path / "a").values():
         assert array.flags.aligned
         assert not array.flags.writeable
+
+
+def is_mapped(array: Any) -> bool:
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return isinstance(array, np.memmap)
+
+
+def test_small_files_are_copied_and_large_ones_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_arrays(tmp_path / "a", some_arrays())
+    copied = map_arrays(tmp_path / "a")
+    monkeypatch.setattr("dragoman.io.storage.MAX_COPIED_SIZE", 0)
+    mapped = map_arrays(tmp_path / "a")
+    assert not any(is_mapped(array) for array in copied.values())
+    assert all(is_mapped(array) for array in mapped.values())
+    assert_same(copied, mapped)
+    (tmp_path / "a").write_bytes(b"")  # now reading a mapped array would end the process
+    assert_same(copied, some_arrays())
+
+
+def test_stamps_notice_changes(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write_arrays(path, some_arrays())
+    stamp = FileStamp.of(path)
+    assert stamp.is_current()
+    with path.open("r+b") as file:
+        file.truncate(100)
+    assert not stamp.is_current()
+    stamp = FileStamp.of(path)
+    path.unlink()
+    assert not stamp.is_current()
+    write_arrays(path, some_arrays())
+    assert not stamp.is_current()
+
+
+def test_a_digest_covers_names_types_shapes_values_and_metadata(tmp_path: Path) -> None:
+    arrays = {"a": np.arange(4, dtype=np.int64), "b": np.zeros((2, 0))}
+    others: list[dict[str, np.ndarray]] = [
+        {"c": arrays["a"], "b": arrays["b"]},
+        {"a": arrays["a"].view(np.float64), "b": arrays["b"]},
+        {"a": arrays["a"].reshape(2, 2), "b": arrays["b"]},
+        {"a": arrays["a"], "b": np.zeros((0, 2))},
+        {"a": arrays["a"][::-1], "b": arrays["b"]},
+        {"a": arrays["a"]},
+    ]
+    digest = arrays_digest(arrays, {"x": "1"})
+    assert digest == arrays_digest(dict(reversed(arrays.items())), {"x": "1", "sha256": "any"})
+    for other in others:
+        write_arrays(tmp_path / "a", other, {"x": "1"})
+        written = map_arrays_with_metadata(tmp_path / "a")[1]
+        assert written["sha256"] != digest
+    assert arrays_digest(arrays, {"x": "2"}) != digest != arrays_digest(arrays, {})
+
+
+def test_a_changed_value_is_noticed_by_the_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_arrays(tmp_path / "a", {"cube": cube()}, {"note": "kept"})
+    whole = bytearray((tmp_path / "a").read_bytes())
+    whole[-1] ^= 1
+    (tmp_path / "a").write_bytes(whole)
+    with pytest.raises(DataError, match=r"a: damaged \(its contents differ from its digest\)"):
+        map_arrays(tmp_path / "a")
+    monkeypatch.setattr("dragoman.io.storage.MAX_COPIED_SIZE", 0)
+    map_arrays(tmp_path / "a")  # too large to be checked
+    with pytest.raises(DataError, match="differ from its digest"):
+        map_arrays(tmp_path / "a", check_digest=True)
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
@@ -291,6 +365,7 @@ def test_a_file_in_place_of_a_directory_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_broken_models_are_refused_in_one_line(saved: Path, file: str, text: str | None, complaint: str) -> None:
+    remove_digests(saved / "model")
     path = saved / "model" / file
     path.unlink() if text is None else path.write_text(text)
     with pytest.raises(DataError) as refusal:

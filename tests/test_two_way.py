@@ -178,12 +178,12 @@ def test_a_resumed_training_is_bit_identical(tmp_path: Path) -> None:
     stopped, _ = two_way(1.0, dropout=0.3)
     with pytest.raises(dragoman.DragomanError, match="stopped after update 3"):
         fit(stopped, pairs, pairs, output=tmp_path / "m", callback=stop, **settings)
-    (tmp_path / "m" / "backward" / ".model.safetensors.killed").write_bytes(b"half of one")
+    (tmp_path / "m" / "backward" / ".model.safetensors.tmp-0a1b2c3d").write_bytes(b"half of one")
     fit(two_way(1.0, dropout=0.3)[0], pairs, pairs, output=tmp_path / "m", **settings)
     for name in ("forward", "backward"):
         files = [tmp_path / place / name / "model.safetensors" for place in ("through", "m")]
         assert files[0].read_bytes() == files[1].read_bytes()
-    assert not (tmp_path / "m" / "backward" / ".model.safetensors.killed").exists()
+    assert not (tmp_path / "m" / "backward" / ".model.safetensors.tmp-0a1b2c3d").exists()
     (tmp_path / "m" / "backward" / "vocab.tsv").unlink()
     with pytest.raises(DataError, match="broken training directory"):
         fit(two_way(1.0, dropout=0.3)[0], pairs, pairs, output=tmp_path / "m", **settings)

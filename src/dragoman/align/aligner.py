@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from dragoman.align.em import (
@@ -119,7 +118,6 @@ class Aligner:
             **{name: model.config() for name, model in models.items()},
         }
         with storage.new_directory(Path(path), replace=replace, kind=storage.ALIGNER_DIRECTORY) as directory:
-            (directory / storage.CONFIG_FILE).write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
             (directory / storage.CARD_FILE).write_text(
                 render_card({"data": data or {}, **config}, sizes), encoding="utf-8"
             )
@@ -128,6 +126,8 @@ class Aligner:
             storage.write_arrays(directory / storage.ARRAYS_FILE, arrays)
             with (directory / storage.LEXICON_FILE).open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in self.lexicon_lines())
+            text = storage.config_text(directory, config)
+            (directory / storage.CONFIG_FILE).write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Aligner:
@@ -139,8 +139,10 @@ class Aligner:
             parameters = dict(config[direction])
             model = parameters.pop("model")
             keys, probs = (np.asarray(arrays[f"{direction}.{name}"]) for name in ("keys", "probs"))
-            if len(keys) != len(probs) or (np.diff(keys) <= 0).any():
+            if keys.shape != (len(probs),) or keys.dtype != np.int64 or (np.diff(keys) <= 0).any():
                 raise ValueError(f"{direction}: entries are not sorted")
+            if probs.shape != keys.shape or probs.dtype != np.float64 or not ((probs >= 0) & (probs <= 1 + 1e-9)).all():
+                raise ValueError(f"{direction}: probabilities are not between 0 and 1")
             if len(keys) and not 0 <= keys[0] <= keys[-1] < len(source) * len(target):
                 raise ValueError(f"{direction}: entries are outside the vocabularies")
             positions = POSITION_MODELS[model].from_config(parameters)
@@ -153,18 +155,18 @@ class Aligner:
             )
             arrays = storage.map_arrays(directory / storage.ARRAYS_FILE)
             return cls(load_model("forward", source, target), load_model("backward", target, source))
-        except (KeyError, TypeError, ValueError) as error:
+        except storage.READ_ERRORS as error:
             problem = f"{type(error).__name__}: {error}"
             raise DataError(f"{directory}: damaged aligner ({problem}); run dragoman align -o again") from error
 
 
 def _read_config(directory: Path) -> dict[str, Any]:
-    try:
-        config = yaml.safe_load((directory / storage.CONFIG_FILE).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(f"{directory}: no aligner here; create one with dragoman align -o DIR") from error
-    if not isinstance(config, dict) or config.get("kind") != storage.ALIGNER_KIND:
+    if not (directory / storage.CONFIG_FILE).is_file():
+        raise DataError(f"{directory}: no aligner here; create one with dragoman align -o DIR")
+    config = storage.read_config(directory)
+    if config.get("kind") != storage.ALIGNER_KIND:
         raise DataError(f"{directory}: is not an aligner; create one with dragoman align -o DIR")
     if config.get("format") != FORMAT:
         raise DataError(f"{directory}: written in another format; run dragoman align -o again")
+    storage.check_digests(directory, config)
     return config

@@ -187,14 +187,14 @@ class Mixture(LanguageModel):
         return {f"member-{number}": model for number, model in enumerate(self.models, 1)}
 
     @classmethod
+    def member_names(cls, config: Config) -> Sequence[str]:
+        return [f"member-{number}" for number in range(1, len(config["weights"]) + 1)]
+
+    @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:
         source = str(saved.path / CONFIG_FILE)
         config = validate(MixtureConfig, saved.config, source)
-        names = [f"member-{number}" for number in range(1, len(config.weights) + 1)]
-        for name in names:
-            if name not in saved.members:
-                raise DataError(f"{saved.path}: broken model directory: {name} is missing; train or copy it again")
-        models = [saved.members[name] for name in names]
+        models = [saved.members[name] for name in cls.member_names(saved.config)]
         try:
             return cls(models, config.weights, buckets=config.buckets, bucket_weights=config.bucket_weights)
         except DataError as error:

@@ -27,8 +27,8 @@ from dragoman.core.errors import (
     file_errors,
     shorten,
 )
+from dragoman.core.yaml_files import check_yaml_events
 
-MAX_DEPTH = 8  # of lists and mappings inside each other; protects the stack
 SURROGATES = re.compile("[\ud800-\udfff]")  # what Python decodes invalid UTF-8 to
 
 
@@ -62,7 +62,7 @@ def read_settings(path: str | Path) -> dict[str, GivenValue]:
         content = Path(path).read_bytes()
     try:
         text = content.decode()
-        _check_yaml_events(text, source)
+        check_yaml_events(text, source)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except UnicodeDecodeError as error:
         raise encoding_error(content, error.start, source) from None
@@ -77,21 +77,6 @@ def read_settings(path: str | Path) -> dict[str, GivenValue]:
         line = node.start_mark.line + 1 if node else 1
         raise error_at_line(source, line, "no settings; write `section:` and under it, indented, `key: value` lines")
     return _parse_mapping(node, source)
-
-
-def _check_yaml_events(text: str, source: str) -> None:
-    """Reject aliases, tags and deep nesting before any object is built: a few lines of them can fill the memory."""
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        line = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            raise error_at_line(source, line, f"alias *{event.anchor}; write the value itself")
-        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
-            raise error_at_line(source, line, f"tag {event.tag}; write the value without it")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            problem = f"nested more than {MAX_DEPTH} deep; write `section:` and `key: value` lines"
-            raise error_at_line(source, line, problem)
 
 
 def _parse_mapping(node: yaml.MappingNode, source: str) -> dict[str, GivenValue]:

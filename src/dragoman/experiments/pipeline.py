@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-import yaml
-
 from dragoman.core.errors import DataError, is_installed, shell_command
 from dragoman.core.settings import config_differences
+from dragoman.core.yaml_files import read_yaml
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.experiments.trainer import SILENT, Callbacks, ModelT, ModelTrainer, Recipe, TextT, TrainingContext
+from dragoman.io.digests import to_yaml
 from dragoman.io.files import write_text
 from dragoman.io.storage import REPORT_FILE
 from dragoman.report.page import Page, PageSection, Preformatted, section_text, to_markdown, write_html
@@ -140,8 +140,8 @@ def check_settings(output: Path, settings: Mapping[str, object], notes: Mapping[
     path = output / SETTINGS_FILE
     if path.exists():
         try:
-            saved = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, ValueError, OSError, RecursionError):  # a ValueError: not UTF-8, or not a date
+            saved = read_yaml(path)
+        except DataError:
             saved = None
         if not isinstance(saved, dict):
             remedy = "delete the directory to start again, or choose another one with -o"
@@ -150,4 +150,4 @@ def check_settings(output: Path, settings: Mapping[str, object], notes: Mapping[
         if changes := config_differences(saved, settings):
             remedy = "repeat the settings it was started with, or choose another directory with -o"
             raise DataError(f"{output}: contains another ladder ({'; '.join(changes)}); {remedy}")
-    write_text(path, yaml.safe_dump({**settings, **notes}, sort_keys=False))
+    write_text(path, to_yaml({**settings, **notes}))

@@ -2,23 +2,27 @@
 
 The safetensors library writes the arrays. They are read by `map_arrays`, which maps the file into memory: the library
 copies each array that it reads, and n-gram tables of several gigabytes must open at once and be shared by processes.
+
+Each file that is replaced on its own carries its SHA-256 digest; see `dragoman.io.digests` for the other files.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from dragoman.core.defaults import LETTERS_FILE, SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError, DragomanError
+from dragoman.io import digests
+from dragoman.io.digests import DIGEST, FILES, MAX_COPIED_SIZE, arrays_digest, check_files
 from dragoman.io.files import atomic_directory, directory_lock, is_temporary, real_path
 
 CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE = "config.yaml", "vocab.tsv", "model.safetensors"  # in each model directory
@@ -47,10 +51,13 @@ TOKENIZER_FILES = {
     prefix + name for prefix in (SOURCE_PREFIX, TARGET_PREFIX, "") for name in (SENTENCEPIECE_FILE, LETTERS_FILE)
 }
 MODEL_FILES = {*ALIGNER_FILES, *TOKENIZER_FILES, CHECKPOINT_FILE, METRICS_FILE, PACE_FILE, EXAMPLES_FILE}
+DIGESTED_FILES = {VOCAB_FILE, SOURCE_VOCAB_FILE, LEXICON_FILE, *TOKENIZER_FILES}  # in config.yaml
 MODEL_DIRECTORY = DirectoryKind("a model", CONFIG_FILE, frozenset(MODEL_FILES))
 ALIGNER_DIRECTORY = DirectoryKind("an aligner", CONFIG_FILE, frozenset(ALIGNER_FILES))
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}  # safetensors to NumPy
+MAX_HEADER_SIZE = 8 << 20  # of a safetensors file; headers have some hundred bytes per array
+BROKEN_DIRECTORY = "this model directory is broken, train or copy it again"
 # Exceptions raised by reading damaged files.
 READ_ERRORS = (ValueError, LookupError, TypeError, AttributeError, OverflowError, MemoryError, OSError, RecursionError)
 
@@ -114,38 +121,122 @@ def is_user_written(file: Path) -> bool:
     return is_card and CARD_MARKER not in file.read_text(encoding="utf-8", errors="replace")
 
 
-def to_yaml(config: Mapping[str, object]) -> str:
-    """Return a configuration as the text of config.yaml."""
-    return str(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
+def config_text(directory: Path, config: Mapping[str, object]) -> str:
+    """Return the contents of config.yaml, with the digests of the files that the directory has."""
+    return digests.config_text(config, directory, DIGESTED_FILES)
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """Return the contents of config.yaml; raise an error if it is damaged."""
+    return digests.read_config(directory / CONFIG_FILE, "train the model or copy its directory again")
+
+
+def check_digests(directory: Path, config: Mapping[str, object], *, check_all: bool = False) -> None:
+    """Raise an error if a file that config.yaml lists differs from its digest.
+
+    With `check_all`, files of any size are checked, and those that are only for people to read.
+    """
+    listed = config.get(FILES)
+    if isinstance(listed, dict) and not check_all:
+        listed = {name: digest for name, digest in listed.items() if name != LEXICON_FILE}
+    if listed is not None:
+        check_files(directory, listed, BROKEN_DIRECTORY, max_size=None if check_all else MAX_COPIED_SIZE)
 
 
 def write_arrays(
     path: Path, arrays: Mapping[str, NDArray[np.generic]], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Write arrays to a safetensors file. The library orders them by item size, so that mapped arrays are aligned."""
+    """Write arrays to a safetensors file, with their digest and other metadata.
+
+    The library orders arrays by item size, so that mapped arrays are aligned. It writes metadata in any order, so only
+    without further metadata the same arrays give the same file.
+    """
     contiguous = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
-    save_file(contiguous, path, metadata=dict(metadata) if metadata else None)
+    save_file(contiguous, path, metadata={**(metadata or {}), DIGEST: arrays_digest(contiguous, metadata or {})})
 
 
-def map_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a safetensors file, mapped into memory: they are read when they are used."""
-    return map_arrays_with_metadata(path)[0]
+def map_arrays(path: Path, *, check_digest: bool = False) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a safetensors file. See `map_arrays_with_metadata`."""
+    return map_arrays_with_metadata(path, check_digest=check_digest)[0]
 
 
-def map_arrays_with_metadata(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Return the arrays of a safetensors file, mapped into memory, and its metadata."""
+def map_arrays_with_metadata(
+    path: Path, *, check_digest: bool = False
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Return the arrays of a safetensors file, and its metadata.
+
+    A file of at most `MAX_COPIED_SIZE` bytes is read at once, and its digest is checked if it has one. What happens to
+    the file afterwards changes nothing. A larger file is mapped into memory: arrays are read when they are used. If the
+    file is truncated in place before that, the system ends the process (SIGBUS). Nothing in dragoman does this: files
+    are replaced, and a mapping keeps the replaced file. `FileStamp` notices it before use, but not during use.
+
+    Args:
+        path: The file.
+        check_digest: Check the digest of a large file as well, which reads all of it.
+    """
     try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length))
-        metadata, data, arrays = header.pop("__metadata__", {}), np.memmap(path, np.uint8, "r"), {}
-        for name, entry in header.items():
-            first, last = (8 + length + offset for offset in entry["data_offsets"])
-            if not 8 + length <= first <= last <= len(data):
-                raise ValueError("file too short")
-            arrays[name] = data[first:last].view(np.ndarray).view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
-        return arrays, metadata
+        data = _read_or_map(path)
+        length = int.from_bytes(data[:8].tobytes(), "little")
+        if len(data) < 8 or not length <= min(len(data) - 8, MAX_HEADER_SIZE):
+            raise ValueError("file too short")
+        header = json.loads(data[8 : 8 + length].tobytes())
+        metadata = header.pop("__metadata__", {})
+        if not all(isinstance(value, str) for value in metadata.values()):
+            raise ValueError("metadata that are not text")
+        arrays = {name: _array(data[8 + length :], **entry) for name, entry in header.items()}
+        checked = check_digest or len(data) <= MAX_COPIED_SIZE
+        intact = not checked or metadata.get(DIGEST) in (None, arrays_digest(arrays, metadata))
     except FileNotFoundError:
-        raise DataError(f"{path}: missing; this model directory is broken, train or copy it again") from None
+        raise DataError(f"{path}: missing; {BROKEN_DIRECTORY}") from None
     except READ_ERRORS:
-        raise DataError(f"{path}: damaged; this model directory is broken, train or copy it again") from None
+        raise DataError(f"{path}: damaged; {BROKEN_DIRECTORY}") from None
+    if not intact:
+        raise DataError(f"{path}: damaged (its contents differ from its digest); {BROKEN_DIRECTORY}")
+    return arrays, metadata
+
+
+def _read_or_map(path: Path) -> NDArray[np.uint8]:
+    """Return the bytes of a file: a small one is read, a large one mapped."""
+    if path.exists() and not path.is_file():  # reading a pipe would not end
+        raise ValueError("not a file")
+    if path.stat().st_size > MAX_COPIED_SIZE:
+        return np.memmap(path, np.uint8, "r").view(np.ndarray)
+    data = np.fromfile(path, np.uint8)
+    data.flags.writeable = False
+    return data
+
+
+def _array(data: NDArray[np.uint8], dtype: str, shape: list[int], data_offsets: list[int]) -> NDArray[Any]:
+    """Return one array of a safetensors file, whose header has these entries for it."""
+    first, last = data_offsets
+    numbers = [*shape, first, last]
+    if not all(type(number) is int and number >= 0 for number in numbers) or not first <= last <= len(data):
+        raise ValueError("an array outside the file")
+    array = data[first:last].view(DTYPES[dtype])
+    if math.prod(shape) != len(array) or (dtype == "BOOL" and (data[first:last] > 1).any()):
+        raise ValueError("an array of another size")
+    array = np.require(array, requirements="A").reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+class FileStamp(NamedTuple):
+    """What shows that a file is still the same, without reading it."""
+
+    path: Path
+    inode: int
+    size: int
+    modified: int  # nanoseconds
+
+    @classmethod
+    def of(cls, path: Path) -> FileStamp:
+        """Return the stamp of a file; its inode is 0 if there is no such file."""
+        try:
+            stat = path.stat()
+        except OSError:
+            return cls(path, 0, 0, 0)
+        return cls(path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+    def is_current(self) -> bool:
+        """Return whether the file has not been replaced, truncated or changed since."""
+        return FileStamp.of(self.path) == self

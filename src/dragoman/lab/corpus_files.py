@@ -11,8 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
-
+from dragoman.core.errors import DataError
+from dragoman.core.yaml_files import read_yaml
+from dragoman.io.digests import to_yaml
 from dragoman.io.storage import DirectoryKind, new_directory
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def write_lab_corpus(lab: Lab, path: Path, sizes: Mapping[str, int], seed: int, 
                 for pair in lab.pairs(size, seed, split):
                     for file, line in zip(files, LINE_FORMATS.values(), strict=True):
                         file.write(line(pair) + "\n")
-        manifest = yaml.safe_dump(_manifest(lab, sizes, seed), sort_keys=False)
+        manifest = to_yaml(_manifest(lab, sizes, seed))
         (directory / MANIFEST_FILE).write_text(manifest, encoding="utf-8")
 
 
@@ -120,8 +121,8 @@ def lab_language(path: str | Path) -> str | None:
 
 def _is_lab_corpus(directory: Path) -> bool:
     try:
-        manifest = yaml.safe_load((directory / MANIFEST_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        manifest = read_yaml(directory / MANIFEST_FILE)
+    except DataError:
         return False  # no manifest, or another program's file
     if not isinstance(manifest, dict) or manifest.get("kind") != MANIFEST_KIND:
         return False

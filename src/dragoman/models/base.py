@@ -83,6 +83,11 @@ class Model(BaseScorer):
         """Return the models inside this one by name; each is saved in a subdirectory."""
         return {}
 
+    @classmethod
+    def member_names(cls, config: Config) -> Sequence[str]:
+        """Return the names of the models inside one with this configuration."""
+        return ()
+
     def files(self) -> Mapping[str, bytes]:
         """Return the contents of further files by name."""
         return {}
@@ -128,12 +133,13 @@ class Model(BaseScorer):
     def write_into(self, directory: Path) -> None:
         """Write the model's files into a new directory."""
         (directory / storage.CARD_FILE).write_text(self.card(), encoding="utf-8")
-        (directory / storage.CONFIG_FILE).write_text(storage.to_yaml(self.full_config()), encoding="utf-8")
         (directory / storage.VOCAB_FILE).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
         if arrays := self.arrays():
             storage.write_arrays(directory / storage.ARRAYS_FILE, arrays)
         for name, content in self.files().items():
             (directory / name).write_bytes(content)
+        config = storage.config_text(directory, self.full_config())
+        (directory / storage.CONFIG_FILE).write_text(config, encoding="utf-8")
         for name, member in {**self.unknown.members(), **self.members()}.items():
             (directory / name).mkdir()
             member.write_into(directory / name)

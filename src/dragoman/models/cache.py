@@ -38,9 +38,9 @@ class CacheConfig(Settings):
 
     decay: float = Field(0.994, gt=0, lt=1)
     """Factor by which the weight of a word decreases with each further word."""
-    prior: float = Field(2.0, gt=0)
+    prior: float = Field(2.0, ge=1e-6, le=1e9)
     """Weight of the lower-order distribution."""
-    order: int = Field(3, ge=1)
+    order: int = Field(3, ge=1, le=100)
     """Length of the longest n-grams that are counted."""
 
 
@@ -119,7 +119,7 @@ class CacheModel(LanguageModel):
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         tokens = corpus.ids_with_boundaries(starts=0)
-        weights = self.decay ** np.arange(self.size + 1)  # by age; the last word has age 1
+        weights = self.decay ** np.arange(min(self.size, len(tokens)) + 1)  # by age; the last word has age 1
         return np.log(_stream_probs(tokens, np.array(self.unigram), weights, self.prior, self.order))
 
     def config(self) -> Config:
@@ -131,8 +131,10 @@ class CacheModel(LanguageModel):
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:
         unigram = saved.arrays["unigram"]
-        if unigram.shape != (len(saved.vocab),):
+        if unigram.shape != (len(saved.vocab),) or unigram.dtype != np.float64:
             raise DataError(f"{saved.path}: table and vocabulary do not match; train or copy the model again")
+        if not (unigram >= 0).all() or not abs(unigram.sum() - 1) < 1e-6:
+            raise DataError(f"{saved.path}: the word frequencies do not sum to one; train or copy the model again")
         settings = validate(CacheConfig, saved.config, str(saved.path / CONFIG_FILE))
         return cls(saved.vocab, unigram, saved.unknown, settings)
 

@@ -14,6 +14,7 @@ from dragoman.training.config import TrainingConfig
 TREE_ENCODERS = ("recursive", "tree-lstm")  # encoders that read trees
 PRIORS = ("position", "markov", "fertility", "coverage", "local")  # on attention
 ORDER_PRIORS = ("position", "markov", "local")  # attention priors that depend on the order of words
+MIN_LOCAL = 0.01  # words; attention to less is to no word at all
 RECURRENT_ENCODERS = ("forward", "reverse", "bidirectional")
 # Settings that apply to some encoders only.
 ENCODERS_WITH_SETTING = {
@@ -151,10 +152,16 @@ class TranslatorConfig(NetworkConfig):
     lexicon: bool = False
     """Add a lexicon bias to the softmax: translations of the attended words, from an alignment model of the training
     pairs. For small corpora."""
-    lexicon_floor: float = Field(default=0.001, gt=0)
+    lexicon_floor: float = Field(default=0.001, ge=1e-9)
     """Number added to lexicon probabilities; the smaller, the stronger the lexicon bias."""
     dropout: float = Field(default=0.3, ge=0, lt=1)
     """Dropout rate of the outputs of layers."""
+
+    @model_validator(mode="after")
+    def _check_local(self) -> Self:
+        if 0 < self.local < MIN_LOCAL:
+            raise ValueError(f"local {self.local} is narrower than {MIN_LOCAL} words; widen it, or use 0 for none")
+        return self
 
     @property
     def reads_trees(self) -> bool:

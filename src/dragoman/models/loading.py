@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from dragoman.core.defaults import SENTENCEPIECE_FILE
-from dragoman.core.errors import DataError
+from dragoman.core.errors import DataError, shorten
 from dragoman.data.languages import saved_languages
 from dragoman.data.segmenters import Segmenter, load_segmenter
 from dragoman.data.unknown_words import ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import Vocab
 from dragoman.io import storage
+from dragoman.io.digests import FILES
 from dragoman.models.base import FORMAT_VERSION, Config, Model, SavedModel
 from dragoman.models.language_model import LanguageModel
 
 if TYPE_CHECKING:
     from dragoman.models.translator import Translator
 
+MAX_DEPTH = 8  # of models inside each other
+SPELLING_DIR = "spelling"  # the directory of the character model of an unknown-word model
+# Errors raised by models whose files do not fit together.
+BROKEN_MODEL_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 # The class of each kind of model; imported when needed.
 MODEL_CLASSES = {
     "ngram": "dragoman.ngram.model:NgramModel",
@@ -47,8 +60,16 @@ def load(path: str | Path) -> Any:
     ...     load(f"{directory}/model").score("a b") == model.score("a b")
     True
     """
-    directory = Path(path)
+    return _load(Path(path))
+
+
+def _load(directory: Path, depth: int = 0) -> Any:
+    """Load a model that is inside `depth` others."""
+    if depth > MAX_DEPTH:
+        raise DataError(f"{directory}: models inside each other, more than {MAX_DEPTH} deep; train or copy it again")
     config = _read_config(directory)
+    storage.check_digests(directory, config)
+    config.pop(FILES, None)
     kind = _check_kind(config.pop("kind", None), directory)
     version = config.pop("format", None)
     if isinstance(version, int) and version > FORMAT_VERSION:
@@ -56,30 +77,70 @@ def load(path: str | Path) -> Any:
     if version != FORMAT_VERSION:
         problem = f"model format {version} is from an older version of dragoman and cannot be loaded"
         raise DataError(f"{directory}: {problem}; train the model again")
-    if not (directory / storage.VOCAB_FILE).exists():
-        raise DataError(
-            f"{directory / storage.VOCAB_FILE}: missing; this model directory is broken, train or copy it again"
-        )
+    if not (directory / storage.VOCAB_FILE).is_file():
+        raise DataError(f"{directory / storage.VOCAB_FILE}: missing; {storage.BROKEN_DIRECTORY}")
     vocab = Vocab.read(directory / storage.VOCAB_FILE)
     if "units" in config:  # of a language model; without it, the tokens are words
         vocab = vocab.with_segmenter(_load_segmenter(config.pop("units"), directory))
-    members = {file.parent.name: load(file.parent) for file in sorted(directory.glob(f"*/{storage.CONFIG_FILE}"))}
     arrays_file = directory / storage.ARRAYS_FILE
     arrays = storage.map_arrays(arrays_file) if arrays_file.exists() or kind == "ngram" else {}
     try:
+        members = {name: _load_member(directory / name, depth + 1) for name in member_names(kind, config)}
         unknown = load_unknown_model(config.pop("unknown"), vocab, members)
-        module, _, name = MODEL_CLASSES[kind].partition(":")
-        model_class: type[Model] = getattr(import_module(module), name)
-        return model_class.from_saved(SavedModel(directory, config, vocab, unknown, arrays, members))
+        return model_class(kind).from_saved(SavedModel(directory, config, vocab, unknown, arrays, members))
     except DataError as error:
         if str(directory) in str(error):
             raise
         raise DataError(f"{directory}: {error}") from error
     except KeyError as error:
         raise DataError(f"{directory}: broken model directory: {error} is missing; train or copy it again") from error
-    except (TypeError, ValueError, IndexError, OverflowError) as error:
-        problem = f"broken model directory ({type(error).__name__}: {error})"
+    except BROKEN_MODEL_ERRORS as error:
+        problem = f"broken model directory ({type(error).__name__}: {shorten(' '.join(str(error).split()), 200)})"
         raise DataError(f"{directory}: {problem}; train or copy it again") from error
+
+
+def member_names(kind: str, config: Config) -> list[str]:
+    """Return the names of the directories of models inside a model of this kind and configuration."""
+    unknown = config["unknown"]
+    spelling = [SPELLING_DIR] if isinstance(unknown, dict) and unknown.get("kind") == "characters" else []
+    return [*model_class(kind).member_names(config), *spelling]
+
+
+def model_class(kind: str) -> type[Model]:
+    """Return the class of a kind of model."""
+    module, _, name = MODEL_CLASSES[kind].partition(":")
+    kind_class: type[Model] = getattr(import_module(module), name)
+    return kind_class
+
+
+def _load_member(directory: Path, depth: int) -> LanguageModel:
+    """Load a language model inside another model."""
+    if directory.is_symlink() or not directory.is_dir():
+        problem = "is a symbolic link" if directory.is_symlink() else "missing"
+        raise DataError(f"{directory}: {problem}; {storage.BROKEN_DIRECTORY}")
+    member = _load(directory, depth)
+    if not isinstance(member, LanguageModel):
+        raise DataError(f"{directory}: is not a language model; {storage.BROKEN_DIRECTORY}")
+    return member
+
+
+def file_stamps(path: str | Path) -> tuple[storage.FileStamp, ...]:
+    """Return the stamps of the files with the settings and parameters of a model and of the models inside it.
+
+    Tables larger than `dragoman.io.digests.MAX_COPIED_SIZE` are read when they are used. Take the stamps before the
+    model is loaded. As long as all of them are current (`all(stamp.is_current() for stamp in stamps)`), the model can
+    be used; otherwise load it again.
+    """
+    return tuple(_file_stamps(Path(path)))
+
+
+def _file_stamps(directory: Path, depth: int = 0) -> Iterator[storage.FileStamp]:
+    yield from (storage.FileStamp.of(directory / name) for name in (storage.CONFIG_FILE, storage.ARRAYS_FILE))
+    with suppress(DataError, *BROKEN_MODEL_ERRORS):
+        config = _read_config(directory)
+        if depth < MAX_DEPTH:
+            for name in member_names(config["kind"], config):
+                yield from _file_stamps(directory / name, depth + 1)
 
 
 def read_model_kind(path: str | Path) -> str:
@@ -129,26 +190,15 @@ def check_distinct(paths: Sequence[Path]) -> None:
 
 
 def _read_config(directory: Path) -> dict[str, Any]:
-    path = directory / storage.CONFIG_FILE
     if directory.is_file():
         remedy = "convert an ARPA file to one with dragoman import"
         raise DataError(f"{directory}: is a file, not a model directory; {remedy}")
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if not directory.exists():
-            raise DataError(f"{directory}: no such directory; pass a directory written by dragoman train") from None
+    if not directory.exists():
+        raise DataError(f"{directory}: no such directory; pass a directory written by dragoman train")
+    if not (directory / storage.CONFIG_FILE).exists():
         problem = f"not a model directory (it has no {storage.CONFIG_FILE})"
-        raise DataError(f"{directory}: {problem}; pass a directory written by dragoman train") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        place = f"{path}:{mark.line + 1}" if mark else f"{path}"
-        raise DataError(f"{place}: broken or incomplete; train the model or copy its directory again") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    if not isinstance(config, dict):
-        raise DataError(f"{path}: contains no settings; train the model or copy its directory again")
-    return config
+        raise DataError(f"{directory}: {problem}; pass a directory written by dragoman train")
+    return storage.read_config(directory)
 
 
 def _check_kind(kind: object, directory: Path) -> str:
@@ -175,16 +225,15 @@ def _load_segmenter(units: object, directory: Path) -> Segmenter:
 
 def load_unknown_model(config: Config, vocab: Vocab, members: Mapping[str, object]) -> UnknownWordModel:
     """Return the unknown-word model of a vocabulary by its entries of config.yaml and the models inside it."""
-    match config["kind"]:
-        case "none":
+    match config:
+        case {"kind": "none"}:
             return ClosedVocabulary(vocab.num_known)
-        case "uniform":
-            return UniformUnknownWords(vocab.num_known, config["total"])
-        case "characters":
-            from dragoman.ngram.spelling import SPELLING_DIR, SpellingModel
+        case {"kind": "uniform", "total": int(total)} if type(total) is int:
+            return UniformUnknownWords(vocab.num_known, total)
+        case {"kind": "characters"}:
+            from dragoman.ngram.spelling import SpellingModel
 
             characters = members[SPELLING_DIR]
             assert isinstance(characters, LanguageModel)
             return SpellingModel.from_character_model(vocab, characters)
-        case kind:
-            raise ValueError(f"unknown-word model {kind!r}")
+    raise ValueError(f"unknown-word model {shorten(str(config))}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, NamedTuple, Self, TypeVar
 
@@ -35,6 +35,7 @@ from dragoman.nn.output import ClassFactoredSoftmax, FullSoftmax, OutputLayer, W
 S = TypeVar("S", bound=Settings)
 
 TOKENS_PER_BATCH = 4096  # while the likelihood of a text is computed
+MAX_PARAMETER = 1e6  # larger values of a network would overflow
 CLASSES = "output.class_of"  # the word classes in the state of a model
 
 
@@ -135,16 +136,27 @@ class NeuralModel(nn.Module, Model):
     def with_settings(self, settings: Settings) -> Self:
         """Return a copy with other settings that need no other parameters, such as dropout."""
 
+    def check_shapes(self, arrays: Arrays, source: str) -> None:
+        """Raise an error if arrays do not have the shapes of the parameters and buffers."""
+        for name, tensor in self.state_dict().items():
+            if name not in arrays or arrays[name].shape != tuple(tensor.shape):
+                raise DataError(f"{source}: {name} does not fit the settings; the model directory is broken")
+
     def load_arrays(self, arrays: Arrays, source: str) -> Self:
         """Copy values into the parameters and buffers, and set evaluation mode."""
+        self.check_shapes(arrays, source)
         with torch.no_grad():
             for name, tensor in self.state_dict().items():
-                if name not in arrays or arrays[name].shape != tuple(tensor.shape):
-                    raise DataError(f"{source}: {name} does not fit the settings; the model directory is broken")
                 if not np.isfinite(arrays[name]).all():
                     raise DataError(f"{source}: {name} has values that are not finite; the model directory is broken")
+                if tensor.is_floating_point() and not (np.abs(arrays[name]) <= MAX_PARAMETER).all():
+                    problem = f"{name} has values above {MAX_PARAMETER:g}, with which nothing can be computed"
+                    raise DataError(f"{source}: {problem}; the model directory is broken")
                 tensor.copy_(torch.from_numpy(np.array(arrays[name])))
         return self.eval()
+
+
+N = TypeVar("N", bound=NeuralModel)
 
 
 class NeuralLanguageModel(NeuralModel, LanguageModel):
@@ -163,8 +175,20 @@ class NeuralLanguageModel(NeuralModel, LanguageModel):
         return np.concatenate([np.zeros(0), *parts])
 
 
+def build_saved(build: Callable[[], N], saved: SavedModel) -> N:
+    """Return a new model with the arrays of a model directory.
+
+    It is built without memory first: settings of a damaged directory may need more memory than there is.
+    """
+    with torch.device("meta"):
+        build().check_shapes(saved.arrays, str(saved.path))
+    return build().load_arrays(saved.arrays, str(saved.path))
+
+
 def saved_settings(saved: SavedModel, kind: type[S]) -> S:
     """Return the model's settings from config.yaml."""
+    if not isinstance(saved.config["model"], dict):
+        raise DataError(f"{saved.path / CONFIG_FILE}: `model` has no settings; train or copy the model again")
     return validate(kind, saved.config["model"], f"{saved.path / CONFIG_FILE}", "model")
 
 
@@ -195,7 +219,7 @@ def saved_classes(saved: SavedModel, settings: NetworkConfig) -> WordClasses | N
     if settings.softmax == "full":
         return None
     class_of = saved.arrays[CLASSES]
-    if class_of.shape != (len(saved.vocab),):
+    if class_of.shape != (len(saved.vocab),) or class_of.dtype != np.int64:
         raise DataError(f"{saved.path}: classes and vocabulary do not fit; the model directory is broken")
     return WordClasses.from_numbers(np.array(class_of))
 
@@ -323,5 +347,5 @@ class EmbeddingLanguageModel(NeuralLanguageModel):
     def from_saved(cls, saved: SavedModel) -> Self:
         settings = saved_settings(saved, cls.config_class)
         training_metadata = {key: value for key, value in saved.config.items() if key != "model"}
-        model = cls(saved.vocab, saved.unknown, settings, saved_classes(saved, settings), training_metadata)
-        return model.load_arrays(saved.arrays, str(saved.path))
+        classes = saved_classes(saved, settings)
+        return build_saved(lambda: cls(saved.vocab, saved.unknown, settings, classes, training_metadata), saved)

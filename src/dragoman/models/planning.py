@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import yaml
-
+from dragoman.core.errors import DataError
 from dragoman.core.settings import Settings, validate
 from dragoman.data.copied_items import PLACEHOLDER
 from dragoman.data.corpus import BidirectionalCorpus, Corpus, ParallelCorpus
 from dragoman.data.tokenizer import LinePairs, Tokenizer
 from dragoman.evaluation.task_scores import token_kind
-from dragoman.io.storage import CHECKPOINT_FILE, CONFIG_FILE, FORWARD, SOURCE_VOCAB_FILE, TWO_WAY_KIND
+from dragoman.io.storage import CHECKPOINT_FILE, FORWARD, SOURCE_VOCAB_FILE, TWO_WAY_KIND, read_config
 from dragoman.models.configs import FeedForwardConfig, NetworkConfig, TranslatorConfig
 from dragoman.models.neural import EmbeddingLanguageModel
 from dragoman.models.translator import Translator
@@ -113,18 +112,18 @@ class StoredRun(NamedTuple):
         if not (path / CHECKPOINT_FILE).is_file():
             return None
         try:
-            stored = yaml.safe_load((path / CONFIG_FILE).read_text(encoding="utf-8"))
+            stored = read_config(path)
             part, directory = stored, path
             if stored["kind"] == TWO_WAY_KIND:
                 directory = path / FORWARD
-                part = yaml.safe_load((directory / CONFIG_FILE).read_text(encoding="utf-8"))
+                part = read_config(directory)
             units = (part["source"]["units"], part["target"]["units"]) if "source" in part else None
             pairs, dev_pairs = (_count_sentences(stored["data"][name]) for name in ("train", "dev"))
             has_placeholders = stored["data"].get("placeholders")
             if has_placeholders is None and units is not None:  # not stored by earlier versions
                 has_placeholders = PLACEHOLDER in (directory / SOURCE_VOCAB_FILE).read_text("utf-8")
             return cls(dict(stored["model"]), dict(stored["training"]), units, pairs, dev_pairs, bool(has_placeholders))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
+        except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # what is wrong is reported when training is resumed
 
     def apply(

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from dragoman.core.defaults import LETTERS_FILE, SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
 from dragoman.core.settings import Settings, validate
@@ -26,7 +27,7 @@ from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
 from dragoman.data.vocabulary_extension import extend_tokenizer
-from dragoman.io.storage import LEXICON_FILE, SOURCE_PREFIX, SOURCE_VOCAB_FILE, TARGET_PREFIX
+from dragoman.io.storage import CONFIG_FILE, LEXICON_FILE, SOURCE_PREFIX, SOURCE_VOCAB_FILE, TARGET_PREFIX
 from dragoman.models import translator_parts as parts
 from dragoman.models.base import Config, SavedModel
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
@@ -37,7 +38,15 @@ from dragoman.models.extension import (
     extend_output,
     extend_unknown_words,
 )
-from dragoman.models.neural import CLASSES, NeuralModel, create_output, saved_classes, saved_settings, softmax_classes
+from dragoman.models.neural import (
+    CLASSES,
+    NeuralModel,
+    build_saved,
+    create_output,
+    saved_classes,
+    saved_settings,
+    softmax_classes,
+)
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator_parts import TargetTokens, TranslatorOutput, gather_tokens
 from dragoman.nn.attention import Memory, RowLayout, reinforce
@@ -454,6 +463,8 @@ class Translator(NeuralModel, BaseTranslator):
         source = Tokenizer.from_saved(saved.config["source"], source_vocab, source_files, languages[0])
         target = Tokenizer.from_saved(saved.config["target"], saved.vocab, target_files, languages[1])
         parts.check_source_format(settings, source)
+        if problem := inapplicable_setting(settings, ()):
+            raise DataError(f"{saved.path / CONFIG_FILE}: {' '.join(problem)}; train or copy the model again")
         prior = LengthPrior.from_arrays(
             {
                 name.removeprefix(LENGTH_PRIOR): array
@@ -464,8 +475,13 @@ class Translator(NeuralModel, BaseTranslator):
         classes = saved_classes(saved, settings)
         lexicon = parts.saved_lexicon(saved.arrays, len(source_vocab), len(saved.vocab)) if settings.lexicon else None
         metadata = {name: value for name, value in saved.config.items() if name not in ("model", "source", "target")}
-        model = cls(source, target, saved.unknown, settings, prior, classes, lexicon, metadata)
-        return model.load_arrays(saved.arrays, str(saved.path))
+        model = build_saved(
+            lambda: cls(source, target, saved.unknown, settings, prior, classes, lexicon, metadata), saved
+        )
+        if model.decoder.attention is not None:
+            for attention_prior in model.decoder.attention.priors.values():
+                attention_prior.check_strength()
+        return model
 
 
 class PreparedTranslator:
@@ -489,5 +505,5 @@ class PreparedTranslator:
 
 def _files(directory: Path, prefix: str) -> dict[str, bytes]:
     """Return the files of one tokenizer, by their names without the prefix."""
-    paths = [path for path in directory.glob(f"{prefix}*") if path.is_file()]
-    return {path.name.removeprefix(prefix): path.read_bytes() for path in paths}
+    paths = {name: directory / (prefix + name) for name in (SENTENCEPIECE_FILE, LETTERS_FILE)}
+    return {name: path.read_bytes() for name, path in paths.items() if path.is_file()}

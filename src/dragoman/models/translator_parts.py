@@ -141,6 +141,11 @@ def saved_lexicon(arrays: Arrays, source_size: int, target_size: int) -> Lexicon
     """Return the lexicon in the arrays of a model directory, after checking it."""
     table = LexiconTable(*(torch.from_numpy(np.array(arrays[f"lexicon.{name}"])) for name in LexiconTable._fields))
     starts, entries = table.starts, len(table.words)
+    dtypes = [tensor.dtype for tensor in table]
+    if dtypes[:2] != [torch.int64, torch.int64] or not table.probs.is_floating_point() or table.probs.dim() != 1:
+        raise ValueError("the lexicon has arrays of a wrong type")
+    if not bool(((table.probs >= 0) & (table.probs <= 1 + 1e-6)).all()):
+        raise ValueError("the lexicon has probabilities that are not between 0 and 1")
     fits = len(starts) == source_size + 1 and int(starts[0]) == 0 and int(starts[-1]) == entries == len(table.probs)
     if not fits or bool((starts.diff() < 0).any()):
         raise ValueError("the lexicon does not fit its vocabularies")

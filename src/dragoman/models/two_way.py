@@ -24,7 +24,7 @@ from dragoman.data.batches import Batch
 from dragoman.data.corpus import BidirectionalCorpus, ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.io.model_card import render_card
-from dragoman.io.storage import BACKWARD, CARD_FILE, CONFIG_FILE, FORWARD, TWO_WAY_KIND, to_yaml
+from dragoman.io.storage import BACKWARD, CARD_FILE, CONFIG_FILE, FORWARD, TWO_WAY_KIND, config_text
 from dragoman.models.base import FORMAT_VERSION, Config
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
 from dragoman.models.translator import Translator
@@ -157,7 +157,7 @@ class TwoWayTranslator(nn.Module):
 
     def write_into(self, directory: Path) -> None:
         """Write each translator to its own directory."""
-        (directory / CONFIG_FILE).write_text(to_yaml(self.config()), encoding="utf-8")
+        (directory / CONFIG_FILE).write_text(config_text(directory, self.config()), encoding="utf-8")
         (directory / CARD_FILE).write_text(render_card(self.config(), {}), encoding="utf-8")
         for name, translator in self.translators.items():
             (directory / name).mkdir()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -17,7 +17,7 @@ from dragoman.data.formats import read_utf8
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import SPECIALS, Vocab
 from dragoman.evaluation.likelihood import token_log_probs
-from dragoman.models.base import SavedModel
+from dragoman.models.base import Config, SavedModel
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.model import NgramConfig, NgramModel
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from dragoman.data.batches import Batch
 
+ROUNDING = 1e-6  # how far the probabilities of the words of a class may be from 1
 CLASSES_DIR = "classes"  # the directory of the n-gram model over classes
 
 
@@ -122,12 +123,30 @@ class ClassNgramModel(LanguageModel):
         return {CLASSES_DIR: self.inner}
 
     @classmethod
+    def member_names(cls, config: Config) -> Sequence[str]:
+        return [CLASSES_DIR]
+
+    @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:
         class_of, log_emission = (np.array(saved.arrays[name]) for name in ("class_of", "log_emission"))
         inner = saved.members[CLASSES_DIR]
-        if not len(class_of) == len(log_emission) == len(saved.vocab) or class_of.max() >= len(inner.vocab):
-            raise DataError(f"{saved.path}: classes and vocabulary do not match; the model directory is damaged")
+        _check_classes(class_of, log_emission, len(saved.vocab), len(inner.vocab))
         return cls(saved.vocab, inner, class_of, log_emission, saved.unknown)
+
+
+def _check_classes(
+    class_of: NDArray[np.int32], log_emission: NDArray[np.float64], vocab_size: int, classes: int
+) -> None:
+    """Raise ValueError if arrays read from a file are not valid: kernels do not check their indices."""
+    fits = class_of.dtype == np.int32 and log_emission.dtype == np.float64
+    if not fits or class_of.shape != (vocab_size,) or log_emission.shape != (vocab_size,):
+        raise ValueError("classes and vocabulary do not match")
+    if class_of.min() < 0 or class_of.max() >= classes:
+        raise ValueError("a word has a class that does not exist")
+    if not np.isfinite(log_emission).all() or (log_emission > ROUNDING).any():
+        raise ValueError("a word has no probability in its class")
+    if not np.allclose(np.bincount(class_of, np.exp(log_emission), classes), 1.0, atol=ROUNDING):
+        raise ValueError("the probabilities of the words of a class do not sum to one")
 
 
 def read_classes(path: str | Path) -> dict[str, str]:

@@ -15,6 +15,7 @@ from dragoman.core.settings import Settings, validate
 from dragoman.data.corpus import Corpus
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, UNK, Vocab
+from dragoman.io.digests import MAX_COPIED_SIZE
 from dragoman.io.storage import CONFIG_FILE
 from dragoman.models.base import SavedModel
 from dragoman.models.language_model import LanguageModel
@@ -24,7 +25,7 @@ from dragoman.ngram.estimate import SmoothingTask
 from dragoman.ngram.heldout import InterpolationCoefficients
 from dragoman.ngram.quantization import quantize
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS, STUPID_BACKOFF_FACTOR
-from dragoman.ngram.table import NgramTable, NgramTrace, keep_nodes, validate_table
+from dragoman.ngram.table import NgramTable, NgramTrace, check_sums, keep_nodes, validate_table
 from dragoman.ngram.trie import ROOT, Trie, keep_with_contexts
 
 if TYPE_CHECKING:
@@ -227,6 +228,8 @@ class NgramModel(LanguageModel):
         values = arrays["log_prob"], arrays["log_backoff"], arrays["codebook"], arrays.get("log_normaliser")
         table = NgramTable(trie, *values)
         validate_table(table, len(saved.vocab))
+        if config.smoothing != IMPORTED and sum(array.nbytes for array in arrays.values()) <= MAX_COPIED_SIZE:
+            check_sums(table)
         return cls(saved.vocab, table, saved.unknown, config)
 
 

@@ -19,11 +19,11 @@ from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary,
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.evaluation.likelihood import token_log_probs, unknown_log_probs
 from dragoman.models.language_model import LanguageModel
+from dragoman.models.loading import SPELLING_DIR
 from dragoman.ngram.model import NgramModel
 
 MAX_SPELLING = 40  # characters of a sampled word
 ATTEMPTS, MAX_ATTEMPTS = 8, 1_000  # spellings that are sampled at a time, and at most, until one is not a known word
-SPELLING_DIR = "spelling"  # the directory of the character model
 UNKNOWN_WORD_MODELS = ("none", "uniform", "characters")
 NUM_CODE_POINTS = 0x110000 - 0x800 - 3  # that can be in a word: not surrogates, space, TAB and line break
 
@@ -69,7 +69,8 @@ class SpellingModel:
             )
         inside = ["", SPECIALS[UNK], *vocab.tokens[len(SPECIALS) :]]
         covered = math.fsum(np.exp(_log_probs(characters, inside)).tolist())
-        assert covered < 1.0  # smoothing leaves mass for every other spelling
+        if not covered < 1.0:  # smoothing leaves mass for every other spelling
+            raise DataError("the model of spellings gives no probability to unknown words; train it again")
         return cls(vocab, characters, math.log1p(-covered))
 
     @property

@@ -21,6 +21,7 @@ from dragoman.ngram.estimate import BackoffEstimate
 from dragoman.ngram.trie import ROOT, Trie, advance, build_trie
 
 NO_CODEBOOK = np.zeros((0, 256), np.float32)  # the codebook of a table that is not quantised
+MAX_DEVIATION = 1e-2  # of the sum of a distribution from one: probabilities are stored in 32 or 8 bits
 ROUNDING = 1e-4  # how far a stored log-probability may be above 0
 
 
@@ -155,6 +156,15 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
     values = table.codebook if table.quantized else table.log_prob
     _require(bool(np.all(values <= ROUNDING)), "log_prob has values above 0")
     _require(bool(np.all(table.log_backoff < np.inf)), "log_backoff has infinite values")
+    if table.log_normalizer is not None:
+        _require(bool(np.all(np.isfinite(table.log_normalizer))), "log_normaliser has infinite values")
+
+
+def check_sums(table: NgramTable) -> None:
+    """Raise ValueError if the distribution of a context does not sum to one."""
+    ranges = split_range(0, table.trie.contexts, min_size=1024)
+    for node, total in parallel_map(partial(_find_unnormalized, table.arrays()), ranges):
+        _require(node < 0, f"the probabilities after context {node} sum to {total:.4g}, not to one")
 
 
 def _require(condition: bool, problem: str) -> None:
@@ -258,6 +268,32 @@ def _renormalize(table: Any, contexts: Any) -> None:
             covered += np.exp(lookup(table, table.suffix[node], table.word[child]))
         left, free = 1.0 - listed, 1.0 - covered
         table.log_backoff[node] = np.log(left / free) if left > 0.0 and free > 1e-9 else -np.inf
+
+
+@kernel
+def _find_unnormalized(table: Any, contexts: Any) -> tuple[int, float]:
+    """Return the first context of a range whose distribution does not sum to one, and the sum; -1 without one.
+
+    The distribution of a shorter context sums to one, so only the listed words need to be summed.
+    """
+    for node in range(contexts[0], contexts[1]):
+        if node == ROOT:
+            total = 0.0
+            for child in range(1, table.levels[2]):
+                total += np.exp(stored_log_prob(table, child))
+        elif table.begin[node] == table.begin[node + 1]:
+            total = np.exp(float(table.log_backoff[node]))
+        else:
+            listed = covered = 0.0
+            for child in range(table.begin[node], table.begin[node + 1]):
+                listed += np.exp(stored_log_prob(table, child))
+                covered += np.exp(lookup(table, table.suffix[node], table.word[child]))
+            total = listed
+            if covered < 1.0 and table.log_backoff[node] > -np.inf:
+                total += np.exp(table.log_backoff[node]) * (1.0 - covered)
+        if not abs(total - 1.0) < MAX_DEVIATION:
+            return node, total
+    return -1, 1.0
 
 
 @kernel

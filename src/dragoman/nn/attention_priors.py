@@ -28,6 +28,8 @@ from dragoman.nn.layers import empty_linear, glorot_, uniform_
 
 MAX_JUMP = 3  # longer jumps, in both directions, have the probability MIN_JUMP_PROB
 MIN_JUMP_PROB = 1e-3  # so that no jump is impossible
+MAX_LOG = 30.0  # of strengths and ratios
+MIN_FERTILITY = 1e-6  # so that there is no division by 0
 MAX_FERTILITY = 3.0  # target words per source word
 
 
@@ -62,6 +64,12 @@ class AttentionPrior(nn.Module):
     @abstractmethod
     def reset_parameters(self, generator: Generator) -> None:
         """Draw initial parameters."""
+
+    def check_strength(self) -> None:
+        """Raise ValueError if a logarithm among the parameters is so large that attention would not be a number."""
+        for name, parameter in self.named_parameters():
+            if name.startswith("log_") and not abs(float(parameter.detach())) <= MAX_LOG:
+                raise ValueError(f"an attention prior with a {name} of {float(parameter.detach()):g}")
 
     def features(self, vectors: Tensor) -> Tensor | None:
         """Return the prior's features of source words, or None.  # (sentences, longest, D) -> (..., longest, ...)"""
@@ -134,7 +142,7 @@ class FertilityPrior(AttentionPrior):
 
     def features(self, vectors: Tensor) -> Tensor | None:
         """phi.  # (sentences, longest)"""
-        return MAX_FERTILITY * (vectors @ self.u + self.b).sigmoid()
+        return (MAX_FERTILITY * (vectors @ self.u + self.b).sigmoid()).clamp(min=MIN_FERTILITY)
 
     def forward(self, given: PriorInput) -> Tensor:
         assert given.features is not None

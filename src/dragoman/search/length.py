@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from dragoman.core.errors import DataError
 from dragoman.data.batches import Batch
 
 DEFAULT_MAX_WORDS = 200  # of a sentence without a source
+LENGTH_BITS = 31  # lengths are below 2 to the power of this
 MIN_ATTENTION = 1e-6  # in the coverage penalty, so that it is finite
 
 MaxWords = int | Tensor | Callable[[Tensor], Tensor] | None  # see `word_limits`
@@ -89,6 +90,22 @@ class WordPenalty:
         return log_prob + self.penalty * (max_words if self.penalty > 0 else words)
 
 
+class _Lookup(NamedTuple):
+    """Numbers by keys; 0 for other keys."""
+
+    keys: Tensor  # (keys,) increasing
+    values: Tensor  # (keys,)
+
+    @classmethod
+    def of(cls, keys: NDArray[np.int64], values: NDArray[np.number]) -> _Lookup:
+        order = np.argsort(keys)
+        return cls(torch.from_numpy(keys[order]), torch.from_numpy(values[order].astype(np.float64)))
+
+    def find(self, keys: Tensor) -> Tensor:
+        index = torch.searchsorted(self.keys, keys.contiguous()).clamp(max=len(self.keys) - 1)
+        return torch.where(self.keys[index] == keys, self.values[index], 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class LengthPrior:
     """log P(|E| given |F|) + log P(E | F), with a smoothed multinomial from training data (Eriguchi et al. 2016).
@@ -109,7 +126,9 @@ class LengthPrior:
     name: ClassVar[str] = "prior"
 
     def __post_init__(self) -> None:
-        if self.pairs.ndim != 2 or self.pairs.shape[1] != 3 or not len(self.pairs) or (self.pairs < [0, 0, 1]).any():
+        pairs, limit = self.pairs, 1 << LENGTH_BITS
+        fits = pairs.ndim == 2 and pairs.shape[1] == 3 and len(pairs) > 0 and pairs.dtype == np.int64
+        if not fits or (pairs < [0, 0, 1]).any() or (pairs >= limit).any() or len(np.unique(self._keys)) != len(pairs):
             raise DataError("a length prior is a list of pairs of lengths with their counts; estimate it again")
 
     @classmethod
@@ -128,33 +147,36 @@ class LengthPrior:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> LengthPrior:
-        return cls(np.asarray(arrays["pairs"], np.int64))
+        return cls(np.asarray(arrays["pairs"]))
+
+    @property
+    def _keys(self) -> NDArray[np.int64]:
+        """Both lengths of each pair as one number.  # (pairs,)"""
+        return (self.pairs[:, 0] << LENGTH_BITS) | self.pairs[:, 1]
 
     @cached_property
-    def _counts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """c(|E|, |F|), c(|F|), and the number of target lengths seen with |F|, 1 if it is unseen.
-
-        The last row and column are for unseen lengths.  # (source + 2, target + 2), (source + 2,), (source + 2,)
-        """
-        source, target, count = torch.from_numpy(self.pairs.copy()).unbind(1)
-        counts = torch.zeros(int(source.max()) + 2, int(target.max()) + 2, dtype=torch.float64)
-        counts[source, target] = count.double()
-        return counts, counts.sum(dim=1), (counts > 0).sum(dim=1).clamp(min=1)
+    def _counts(self) -> tuple[_Lookup, _Lookup, _Lookup]:
+        """c(|E|, |F|), c(|F|), and the number of target lengths seen with |F|."""
+        lengths, index = np.unique(self.pairs[:, 0], return_inverse=True)
+        counts = self.pairs[:, 2]
+        totals, types = np.bincount(index, counts), np.bincount(index)
+        return _Lookup.of(self._keys, counts), _Lookup.of(lengths, totals), _Lookup.of(lengths, types)
 
     @cached_property
     def _ratio(self) -> float:
         """Target words per source token, `</s>` included; add-one counts keep it above 0."""
-        source, target, count = self.pairs.T
+        source, target, count = self.pairs.T.astype(np.float64)
         return float((target @ count + 1) / ((source + 1) @ count + 1))
 
     def log_probs(self, words: Tensor, source_words: Tensor) -> Tensor:
         """Return log P(|E| = words given |F| = source_words)."""
-        counts, totals, types = self._counts
-        row, column = (n.clamp(max=size - 1) for n, size in zip((source_words, words), counts.shape, strict=True))
-        types, total = types[row], totals[row] + types[row]
+        counts, totals, source_types = self._counts
+        types = source_types.find(source_words).clamp(min=1)
+        total = totals.find(source_words) + types
         mean = self._ratio * (source_words.double() + 1)
         poisson = words * mean.log() - mean - torch.lgamma(words.double() + 1)
-        return torch.logaddexp((counts[row, column] / total).log(), (types / total).log() + poisson)
+        seen = counts.find((source_words << LENGTH_BITS) | words)
+        return torch.logaddexp((seen / total).log(), (types / total).log() + poisson)
 
     def score(self, log_prob: Tensor, words: Tensor, source_words: Tensor | None) -> Tensor:
         return log_prob + self.log_probs(words, _require_source(source_words))

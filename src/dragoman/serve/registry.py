@@ -14,9 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-import yaml
-
 from dragoman.core.errors import DataError, DragomanError, shorten
+from dragoman.core.yaml_files import read_yaml
 from dragoman.data.languages import LANGUAGE_NAMES
 from dragoman.experiments.pipeline import SETTINGS_FILE
 from dragoman.experiments.trainer import SECONDS_FILE
@@ -146,11 +145,10 @@ class RunDirectory:
     @property
     def languages(self) -> LanguagePair | None:
         """The languages of a ladder, or of a demo or ladder on the lab's corpus; None if they are not known."""
-        with suppress(*READ_ERRORS, yaml.YAMLError):
-            settings = yaml.safe_load((self.path / SETTINGS_FILE).read_text(encoding="utf-8"))
-            source, target = settings["languages"]
-            if source in LANGUAGE_NAMES and target in LANGUAGE_NAMES:
-                return LanguagePair(source, target)
+        with suppress(DataError):
+            match read_yaml(self.path / SETTINGS_FILE):
+                case {"languages": [str(source), str(target)]} if {source, target} <= LANGUAGE_NAMES.keys():
+                    return LanguagePair(source, target)
         return LAB_LANGUAGES if (self.path / LAB_DIRECTORY / MANIFEST_FILE).is_file() else None
 
     def entries(self) -> list[ModelEntry]:

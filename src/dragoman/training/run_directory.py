@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-import yaml
 from torch import Tensor
 
 from dragoman.core.errors import DataError
@@ -24,16 +23,19 @@ from dragoman.core.scorer import Carry
 from dragoman.core.settings import config_differences
 from dragoman.core.types import Arrays
 from dragoman.data.corpus import arrays_checksum
+from dragoman.io.digests import FILES
 from dragoman.io.files import append_line, atomic_file, sync, write_text
 from dragoman.io.storage import (
     CHECKPOINT_FILE,
     CONFIG_FILE,
     METRICS_FILE,
     PACE_FILE,
+    check_digests,
+    config_text,
     map_arrays_with_metadata,
     new_directory,
+    read_config,
     saving_run,
-    to_yaml,
     write_arrays,
 )
 from dragoman.training.config import TrainingConfig
@@ -86,7 +88,8 @@ class TrainingDirectory:
                 write_checkpoint(self.checkpoint, state)  # before the new limits, which would not be new afterwards
             for name, contents in self.model.configs().items():
                 with saving_run(self.path):
-                    write_text(self.path / name, to_yaml(contents), create_parents=False)
+                    file = self.path / name
+                    write_text(file, config_text(file.parent, contents), create_parents=False)
         return bool(state.progress.stop_reason)
 
     def _resume(self, state: TrainState) -> None:
@@ -98,17 +101,18 @@ class TrainingDirectory:
 
     def _check_same_config(self) -> bool:
         """Raise an error if the training run in this directory has other settings. Return whether its limits differ."""
-        broken = DataError(f"{self.path}: broken training directory; start again with --force")
+        broken = f"{self.path}: broken training directory; start again with --force"
         try:
-            old = yaml.safe_load((self.path / CONFIG_FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError, yaml.YAMLError):
-            raise broken from None
-        if not (isinstance(old, dict) and isinstance(old.get("training", {}), dict)):
-            raise broken
+            old = read_config(self.path)
+        except DataError as error:
+            raise DataError(f"{broken} ({error})") from None
+        if not isinstance(old.get("training", {}), dict):
+            raise DataError(broken)
+        old.pop(FILES, None)
         for name, kind in (("model", type(self.model.settings)), ("training", TrainingConfig)):
             if isinstance(old.get(name), dict):  # settings that did not exist then have their defaults
                 old[name] = {**kind().model_dump(mode="json"), **old[name]}
-        new = yaml.safe_load(yaml.safe_dump(self.model.configs()[CONFIG_FILE]))
+        new = json.loads(json.dumps(self.model.configs()[CONFIG_FILE]))
         limits = []
         for settings in (old.get("training", {}), new.get("training", {})):
             for key in MACHINE_SETTINGS:
@@ -118,7 +122,9 @@ class TrainingDirectory:
             remedy = "use the same settings, choose another directory, or start again with --force"
             raise DataError(f"{self.path}: contains a different training run ({'; '.join(changes)}); {remedy}")
         if not all((self.path / name).is_file() for name in self.model.file_names()):
-            raise broken
+            raise DataError(broken)
+        for directory in {(self.path / name).parent for name in self.model.configs()}:
+            check_digests(directory, read_config(directory))
         return limits[0] != limits[1]
 
     def save_step(self, state: TrainState, report: StepReport, *, checkpoint: bool) -> None:
@@ -248,7 +254,7 @@ def load_checkpoint(state: TrainState, path: Path) -> None:
 def _parse_progress(path: Path, metadata: Mapping[str, str]) -> Progress:
     try:
         return Progress.from_json(metadata[PROGRESS])
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise _checkpoint_error(path, error) from None
 
 

@@ -190,6 +190,8 @@ class LogLinearModel(NeuralLanguageModel):
             raise DataError(f"{saved.path}: {error}") from None
         if missing := sorted({atom.table for atom in features.distinct_atoms(templates)} - tables.keys()):
             raise ValueError(f"no values of {', '.join(missing)}")
+        if arrays["keys"].dtype != np.int64 or arrays["keys"].ndim != 1:
+            raise ValueError("the features have no keys")
         keys, layout = arrays["keys"].view(np.uint64), WeightLayout(*(arrays[name] for name in WeightLayout._fields))
         windows, pairs = len(arrays.get("windows", ())), len(arrays.get("pairs", ()))
         check_layout(layout, windows, len(saved.vocab), len(keys), pairs)
@@ -198,10 +200,7 @@ class LogLinearModel(NeuralLanguageModel):
         model = cls(
             saved.vocab, saved.unknown, settings, extractor, layout, windows=windows, training_metadata=metadata
         )
-        model.load_arrays(arrays, str(saved.path))
-        if not all(bool(tensor.isfinite().all()) for tensor in model.parameters()):
-            raise ValueError("weights that are not finite")
-        return model
+        return model.load_arrays(arrays, str(saved.path))
 
 
 def _value_tables(
