@@ -20,8 +20,11 @@ from browsing import (
     problems,
     serve,
     translate_url,
+    write_run,
 )
 from dragoman.serve import RequestLimits
+from dragoman.serve.access import AccessControl
+from dragoman.serve.api_keys import ApiKeys, create_key
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
 from dragoman.serve.service import Service
 from word_for_word import WordForWord
@@ -159,3 +162,38 @@ def test_stopped_service_is_reported_with_a_retry_button(browser: Any) -> None:
     expect_text(page, "#translate .notice.problem", "The service cannot be reached. Is it still running?")
     assert page.get_by_role("button", name="Try again").is_visible()
     context.close()
+
+
+# -- API keys ----------------------------------------------------------------------------------------------------------
+
+
+def test_page_asks_for_the_key(browser: Any, tmp_path: Path) -> None:
+    """A wrong key is reported. The right one is kept when the page is loaded again, but not in another context."""
+    key = create_key(tmp_path / "keys.txt", "alice")
+    write_run(tmp_path / "run")
+    loaded = ModelRegistry.from_arguments([f"run={tmp_path / 'run'}"])
+    entry = ModelEntry("de-en", (Path("nowhere"),), "translator", LanguagePair("de", "en"), model=WordForWord())
+    registry, limits = ModelRegistry([entry, *loaded], [loaded.runs["run"]]), RequestLimits()
+    access = AccessControl(limits, ApiKeys(tmp_path / "keys.txt"))
+    with serve(Service(registry, limits, access=access)) as url:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(url)
+        expect_text(page, "#notice", "Please contact the server operator to get an API key")
+        for text, message in (("wrong", "Invalid API key"), (f" {key} ", "")):
+            page.get_by_label("API key").fill(text)
+            page.get_by_role("button", name="Use this key").click()
+            expect_text(page, "#notice", message)
+        page.fill("#translate-text", "Der Hund")
+        expect_text(page, TRANSLATION, "The dog")
+        assert not page.is_visible("#key") and key not in page.url
+        page.reload()
+        expect_text(page, TRANSLATION, "The dog")
+        page.get_by_role("tab", name="Training and reports").click()
+        page.frame_locator("iframe.report").get_by_role("heading", name=REPORT_TITLE).wait_for()
+        context.close()
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(url)
+        expect_text(page, "#notice", "Please contact the server operator")
+        context.close()

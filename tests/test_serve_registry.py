@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from httpx2 import Response
 from starlette.testclient import TestClient
 
 from dragoman import Corpus, DataError
@@ -14,8 +15,9 @@ from dragoman.data.corpus import ParallelCorpus
 from dragoman.experiments.corpus_data import CorpusFiles
 from dragoman.experiments.pipeline import check_settings
 from dragoman.io.model_card import write_examples
+from dragoman.models.loading import load
 from dragoman.serve.registry import ModelRegistry, languages_from_name
-from serving import create_client, place, registry, train_ngram_model
+from serving import assert_error, create_client, place, registry, train_ngram_model
 from small_translators import ENGLISH, GERMAN, translators
 
 __all__ = ["place", "registry"]
@@ -112,6 +114,67 @@ def test_model_is_loaded_again_after_further_training(tmp_path: Path) -> None:
         assert log_prob(client) == first
         translators()["two"].save(tmp_path / "de-en", replace=True)
         assert log_prob(client) != first
+
+
+def test_files_of_two_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is replaced while it is loaded: it is loaded again."""
+    translators()["one"].save(tmp_path / "de-en")
+    [entry] = ModelRegistry.from_arguments([str(tmp_path / "de-en")])
+    loads = list[Path]()
+
+    def load_and_replace(path: Path) -> object:
+        loads.append(path)
+        model = load(path)
+        if len(loads) == 1:
+            translators()["two"].save(tmp_path / "de-en", replace=True)
+        return model
+
+    monkeypatch.setattr("dragoman.serve.registry.load", load_and_replace)
+    loaded, expected = entry.load_translator().state_dict(), translators()["two"].state_dict()
+    assert len(loads) == 2 and all((loaded[name] == expected[name]).all() for name in expected)
+    assert entry.load_translator() is entry.model and len(loads) == 2
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "vocab.tsv", "config.yaml"])
+def test_file_truncated_in_place_is_noticed_before_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Also if it is mapped into memory, as tables above a size are. It is not read again until it changes."""
+    monkeypatch.setattr("dragoman.io.storage.MAX_COPIED_SIZE", 0)
+    train_ngram_model(2).save(tmp_path / "kn")
+    contents, loads = (tmp_path / "kn" / name).read_bytes(), list[Path]()
+    with create_client(ModelRegistry.from_arguments([str(tmp_path / "kn")])) as client:
+
+        def score() -> Response:
+            return client.post("/v1/score", json={"models": ["kn"], "text": "the dog"})
+
+        assert score().status_code == 200
+        monkeypatch.setattr("dragoman.serve.registry.load", lambda path: loads.append(path) or load(path))
+        with (tmp_path / "kn" / name).open("r+b") as file:
+            file.truncate(len(contents) // 3)
+        for _ in range(3):
+            assert_error(score(), 404, "kn cannot be loaded: kn")
+        assert len(loads) == 1
+        (tmp_path / "kn" / name).write_bytes(contents)
+        assert score().status_code == 200 and len(loads) == 2
+        (tmp_path / "kn" / "metrics.jsonl").write_text('{"update": 1}\n')
+        assert score().status_code == 200 and len(loads) == 2, "training goes on; the model is the same"
+
+
+def test_hidden_temporary_and_linked_directories_are_not_models(tmp_path: Path) -> None:
+    for name in ("kn", ".hidden", ".kn.tmp-abcd1234", ".kn.old-abcd1234", "sub/.hidden", ".sub/kn"):
+        train_ngram_model().save(tmp_path / "run" / name)
+    (tmp_path / "run" / ".kn.lock").touch()
+    train_ngram_model().save(tmp_path / "elsewhere")
+    (tmp_path / "run" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "run" / "cycle").symlink_to(tmp_path / "run")
+    registry = ModelRegistry.from_arguments([str(tmp_path / "run")])
+    registry.refresh()
+    assert list(registry.entries) == ["run/kn"]
+    with pytest.raises(DataError, match="incomplete copy"):
+        ModelRegistry.from_arguments([str(tmp_path / "run" / ".kn.tmp-abcd1234")])
+    [entry] = ModelRegistry.from_arguments([f"kn={tmp_path / 'run' / 'link'}"])
+    assert entry.load_language_model(), "a link that the user names is followed"
 
 
 def test_languages_of_translators_added_later_are_detected(tmp_path: Path) -> None:

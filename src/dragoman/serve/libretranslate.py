@@ -221,8 +221,8 @@ async def _translate_from(
     options = TranslationOptions(n, min(max(DEFAULT_BEAM_SIZE, n), service.limits.beam))
     if request.format == "html":
         return await _translate_html(service, entry, texts, options)
-    sentences = await service.translate(entry, texts, options)
-    return [list(dict.fromkeys(join_sentences(text, rank) for rank in range(n))) for text in sentences]
+    translated = await service.translate(entry, texts, options)
+    return [list(dict.fromkeys(join_sentences(text.sentences, rank) for rank in range(n))) for text in translated]
 
 
 async def _translate_html(
@@ -232,7 +232,8 @@ async def _translate_html(
     documents = await asyncio.to_thread(lambda: [parse_html(text) for text in texts])
     job = SegmentTranslation([segment for document in documents for segment in document.segments], options.n)
     while job.texts:
-        await asyncio.to_thread(job.add, await service.translate(entry, job.texts, options))
+        translated = await service.translate(entry, job.texts, options)
+        await asyncio.to_thread(job.add, [text.sentences for text in translated])
     by_rank = [iter(results) for results in job.results]
     n_best = []
     for document in documents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,16 +20,21 @@ from dragoman.core.yaml_files import read_yaml
 from dragoman.data.languages import LANGUAGE_NAMES
 from dragoman.experiments.pipeline import SETTINGS_FILE
 from dragoman.experiments.trainer import SECONDS_FILE
+from dragoman.io.files import is_temporary
 from dragoman.io.model_card import choose_examples, read_examples
 from dragoman.io.storage import (
     ALIGNER_KIND,
-    ARRAYS_FILE,
     BACKWARD,
+    CARD_FILE,
+    CHECKPOINT_FILE,
     CONFIG_FILE,
+    EXAMPLES_FILE,
     METRICS_FILE,
+    PACE_FILE,
     READ_ERRORS,
     REPORT_FILE,
     TWO_WAY_KIND,
+    FileStamp,
 )
 from dragoman.lab.corpus_files import MANIFEST_FILE
 from dragoman.models.language_model import LanguageModel
@@ -39,6 +45,9 @@ from dragoman.serve.schemas import ModelInfo
 
 TRANSLATOR = "translator"
 LADDER_DEV_TEXT = Path("text") / "dev.src"  # in the directory of a ladder
+NO_PARTS = {METRICS_FILE, PACE_FILE, CHECKPOINT_FILE, CARD_FILE, EXAMPLES_FILE}  # files that do not change a model
+MAX_LOADS = 5  # in a row, of a model whose files are being replaced
+MAX_FILES = 1_000  # of a model that are compared
 EXAMPLE_LINES = 100  # lines of a text to choose examples from
 ENSEMBLE_SEPARATOR = "+"  # between the directories of an ensemble
 LANGUAGE_PAIR = re.compile(r"(?:^|[^a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
@@ -64,7 +73,8 @@ class ModelEntry:
     languages: LanguagePair | None  # of a translator, if they are known
     model: LanguageModel | BaseTranslator | None = None  # None until it is loaded
     problem: str | None = None  # why it could not be loaded
-    _file_stamps: tuple[tuple[int, int], ...] | None = None  # of the files that the model was loaded from
+    _stamps: list[FileStamp] | None = None  # of the files that the model was loaded from; None: it was given
+    _failed_stamps: list[FileStamp] | None = None  # of the files that could not be loaded
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
@@ -108,25 +118,54 @@ class ModelEntry:
         return next(filter(None, examples), []) or choose_examples(_first_lines(dev_text))
 
     def _load(self) -> LanguageModel | BaseTranslator:
-        """Return the model. It is loaded on first use, and again when training has written a better one."""
+        """Return the model. It is loaded on first use, and again when any of its files has changed.
+
+        The files are compared before every use: a large table is mapped into memory, and the system would end the
+        process if the file had become shorter. Files that cannot be loaded are tried again when they have changed.
+        """
+        with self._lock:
+            stamps = self._current_stamps()
+            if self.model is not None and self._stamps in (None, stamps):
+                return self.model
+            if self.problem is None or self._failed_stamps != stamps:
+                self._load_files()
+            if self.model is None or self.problem is not None:
+                raise ApiError(f"{self.name} cannot be loaded: {self.problem}", NOT_FOUND)
+            return self.model
+
+    def _load_files(self) -> None:
+        """Set the model or the problem. If files are replaced meanwhile, they may not belong together: load again."""
         from dragoman.combine.ensemble import Ensemble
 
-        with self._lock:
-            files = (path / name for path in self.paths for name in (CONFIG_FILE, ARRAYS_FILE))
-            stats = [file.stat() for file in files if file.is_file()]
-            stamps = tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
-            if self.model is None or (stamps != self._file_stamps and self._file_stamps is not None):
-                try:
-                    models = [load(path) for path in self.paths]
-                    self.model = models[0] if len(models) == 1 else Ensemble(models, names=list(map(str, self.paths)))
-                except DragomanError as error:
-                    problem = str(error)
-                    for path in self.paths:  # clients do not learn where the models are
-                        problem = problem.replace(str(path), path.name)
-                    self.problem = problem
-                    raise ApiError(f"{self.name} cannot be loaded: {problem}", NOT_FOUND) from error
-                self.problem, self._file_stamps = None, stamps
-            return self.model
+        for _ in range(MAX_LOADS):
+            stamps = self._current_stamps()
+            try:
+                models = [load(path) for path in self.paths]
+                model = models[0] if len(models) == 1 else Ensemble(models, names=list(map(str, self.paths)))
+                self.model, self._stamps, self.problem = model, stamps, None
+            except DragomanError as error:
+                self.problem, self._failed_stamps = str(error), stamps
+                for path in self.paths:  # clients do not learn where the models are
+                    self.problem = self.problem.replace(str(path), path.name)
+            if self._current_stamps() == stamps:
+                return
+
+    def _current_stamps(self) -> list[FileStamp]:
+        return [stamp for path in self.paths for stamp in _file_stamps(path)]
+
+
+def _file_stamps(path: Path) -> list[FileStamp]:
+    """Return the stamps of the files of a model, without those that training writes beside it."""
+    files = (Path(directory, name) for directory, _, names in os.walk(path) for name in names)
+    parts = (file for file in files if file.name not in NO_PARTS and not file.name.startswith("."))
+    return [FileStamp.of(file) for file in sorted(islice(parts, MAX_FILES))]
+
+
+def _is_listed(path: Path, directory: Path) -> bool:
+    """Return whether a model inside a directory is listed: not if it is hidden, temporary, or behind a link."""
+    inside = path.relative_to(directory).parts
+    places = [directory.joinpath(*inside[: depth + 1]) for depth in range(len(inside))]
+    return not any(place.name.startswith(".") or place.is_symlink() for place in places)
 
 
 @dataclass(frozen=True)
@@ -156,7 +195,7 @@ class RunDirectory:
         if (self.path / CONFIG_FILE).exists() and read_model_kind(self.path) != TWO_WAY_KIND:
             return []
         files = (file for pattern in ("*", "*/*") for file in self.path.glob(f"{pattern}/{CONFIG_FILE}"))
-        paths = _in_order_of_training(sorted(file.parent for file in files))
+        paths = _in_order_of_training(sorted(file.parent for file in files if _is_listed(file.parent, self.path)))
         models = [path for path in paths if read_model_kind(path) in MODEL_CLASSES]
         languages = self.languages
         return [
@@ -297,6 +336,9 @@ def _create_entry(
     name: str, paths: Sequence[Path], run_languages: LanguagePair | None = None, *, is_named: bool = False
 ) -> ModelEntry:
     """Create the entry of a model. Languages in a name that was given override those that the model has recorded."""
+    for path in paths:
+        if is_temporary(path):
+            raise DataError(f"{path}: is an incomplete copy that a stopped program left; serve the model itself")
     kinds = {read_model_kind(path) for path in paths}
     if ALIGNER_KIND in kinds:
         raise DataError(f"{paths[0]}: is an aligner, not a model; use it with --lexicon")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE, UnknownReplacer
@@ -12,11 +13,19 @@ from dragoman.data.language_id import LanguageGuess, LanguageIdentifier
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE, VOCAB_FILE
 from dragoman.models.text_pipeline import TextPipeline, TranslatedSentence, TranslationOptions, default_replacer
+from dragoman.models.translation import BaseTranslator
 from dragoman.serve import RequestLimits
 from dragoman.serve.access import AccessControl, current_client
 from dragoman.serve.batch_queue import BatchQueue, CheckNeeded
 from dragoman.serve.errors import ApiError
 from dragoman.serve.registry import LanguagePair, ModelEntry, ModelRegistry
+
+
+class TranslatedText(NamedTuple):
+    """The sentences of a text, and the translator that translated them: meanwhile there may be a newer one."""
+
+    model: BaseTranslator
+    sentences: list[TranslatedSentence]
 
 
 class Service:
@@ -44,14 +53,16 @@ class Service:
 
     async def translate(
         self, entry: ModelEntry, texts: Sequence[str], options: TranslationOptions
-    ) -> list[list[TranslatedSentence]]:
+    ) -> list[TranslatedText]:
         """Return the sentences of each text with their n best translations.
 
         Requests with the same model and options that wait at the same time are translated in one batch.
         """
 
-        def translate_batch(batch: list[str], check_needed: CheckNeeded) -> list[list[TranslatedSentence]]:
-            return self.pipeline(entry).translate_texts(batch, **options._asdict(), on_step=check_needed)
+        def translate_batch(batch: list[str], check_needed: CheckNeeded) -> list[TranslatedText]:
+            pipeline = self.pipeline(entry)
+            sentences = pipeline.translate_texts(batch, **options._asdict(), on_step=check_needed)
+            return [TranslatedText(pipeline.model, text) for text in sentences]
 
         return await self.queue.submit((entry.name, options), texts, translate_batch)
 

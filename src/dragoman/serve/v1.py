@@ -26,7 +26,7 @@ from dragoman.search.next_words import describe
 from dragoman.serve import schemas
 from dragoman.serve.errors import ERROR_RESPONSES, NOT_FOUND, ApiError
 from dragoman.serve.registry import ModelEntry, token_name_of
-from dragoman.serve.service import Service
+from dragoman.serve.service import Service, TranslatedText
 from dragoman.serve.word_view import WordView
 
 MAX_ATTENTION_WEIGHTS = 1_000_000  # in one response
@@ -65,8 +65,7 @@ def _add_translator_routes(router: APIRouter, service: Service) -> None:
             await service.queue.run(lambda: _check_prefix(service.pipeline(entry), body))
         options = TranslationOptions(body.n, body.beam, body.length, body.coverage, tuple(body.prefix))
         texts = await service.translate(entry, body.texts, options)
-        model = entry.load_translator()
-        return await asyncio.to_thread(lambda: schemas.TranslationsResponse(texts=_describe_texts(model, texts)))
+        return await asyncio.to_thread(lambda: schemas.TranslationsResponse(texts=_describe_texts(texts)))
 
     @router.post("/attention", summary="Score a given translation")
     async def attention(body: schemas.AttentionRequest) -> schemas.TranslationInfo:
@@ -122,15 +121,16 @@ def _record_search(
     return schemas.LatticeResponse(source=source, translation=translation, nodes=nodes)
 
 
-def _describe_texts(model: BaseTranslator, texts: Sequence[Sequence[TranslatedSentence]]) -> list[schemas.TextInfo]:
+def _describe_texts(texts: Sequence[TranslatedText]) -> list[schemas.TextInfo]:
     """Return the response for texts; only the first translations have attention if there is too much of it."""
-    translations = [translation for text in texts for sentence in text for translation in sentence.translations]
+    sentences = [sentence for text in texts for sentence in text.sentences]
+    translations = [translation for sentence in sentences for translation in sentence.translations]
     sizes = accumulate(0 if item.attention is None else item.attention.size for item in translations)
     with_attention = {
         id(translation) for translation, size in zip(translations, sizes, strict=True) if size <= MAX_ATTENTION_WEIGHTS
     }
 
-    def describe(sentence: TranslatedSentence) -> schemas.SentenceInfo:
+    def describe(model: BaseTranslator, sentence: TranslatedSentence) -> schemas.SentenceInfo:
         described = [
             _describe_translation(model, translation, text, attention=id(translation) in with_attention)
             for translation, text in zip(sentence.translations, sentence.texts, strict=True)
@@ -144,9 +144,9 @@ def _describe_texts(model: BaseTranslator, texts: Sequence[Sequence[TranslatedSe
 
     return [
         schemas.TextInfo(
-            text=join_sentences(text),
-            sentences=[describe(sentence) for sentence in text],
-            warning=input_warning(model, text),
+            text=join_sentences(text.sentences),
+            sentences=[describe(text.model, sentence) for sentence in text.sentences],
+            warning=input_warning(text.model, text.sentences),
         )
         for text in texts
     ]

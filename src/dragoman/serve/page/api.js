@@ -1,13 +1,26 @@
 // Requests to the service.
 
-const RETRYABLE = new Set([502, 503, 504]);
+const RETRYABLE = new Set([429, 502, 503, 504]);
+const FORBIDDEN = 403;
+const KEY = "api_key";
 
 /** An error response, with the service's own message, or a service that cannot be reached. */
 export class ApiError extends Error {
-  constructor(message, retryable = false) {
+  constructor(message, status) {
     super(message);
-    this.retryable = retryable;
+    this.retryable = status === undefined || RETRYABLE.has(status);
+    this.needsKey = status === FORBIDDEN;
   }
+}
+
+/**
+ * Keep the API key until the browser is closed. The frames of reports cannot send headers, so they get a cookie, which is
+ * sent for nothing else.
+ */
+export function setKey(key) {
+  sessionStorage.setItem(KEY, key);
+  const path = new URL("v1/reports", document.baseURI).pathname;
+  document.cookie = `${KEY}=${encodeURIComponent(key)}; path=${path}; samesite=strict`;
 }
 
 export const models = (signal) => request("v1/models", { signal });
@@ -28,15 +41,17 @@ export const post = (endpoint, body, signal) =>
   });
 
 async function request(path, options) {
-  const response = await fetch(path, options).catch(throwUnreachable);
+  const key = sessionStorage.getItem(KEY);
+  const headers = { ...options.headers, ...(key && { authorization: `Bearer ${key}` }) };
+  const response = await fetch(path, { ...options, headers }).catch(throwUnreachable);
   const body = await response.json().catch(() => null);
   if (response.ok && body !== null) return body;
-  throw new ApiError(body?.error ?? `The service sent an invalid answer (${response.status}).`, RETRYABLE.has(response.status));
+  throw new ApiError(body?.error ?? `The service sent an invalid answer (${response.status}).`, response.status);
 }
 
 function throwUnreachable(error) {
   if (error.name === "AbortError") throw error;
-  throw new ApiError("The service cannot be reached. Is it still running?", true);
+  throw new ApiError("The service cannot be reached. Is it still running?");
 }
 
 /** Send a request per model; return each answer, or the error where it failed. Throw if all failed. */

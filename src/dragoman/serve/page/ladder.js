@@ -17,6 +17,9 @@ const LIMITS = {
   body: "bytes per request",
   queue: "waiting requests",
   seconds: "seconds per request, including the time in the queue",
+  write_seconds: "seconds until a client has read a response",
+  requests_per_minute: "requests per minute of each key or address",
+  characters_per_minute: "characters per minute of each key or address",
   connections: "open connections",
 };
 
@@ -70,7 +73,7 @@ const modelKind = ({ kind, members }) => (members > 1 ? `${kind}, ensemble of ${
 const loadState = ({ loaded, problem }) => (problem ? el("span", { class: "problem" }, problem) : loaded ? "yes" : "not yet");
 
 function limitSection({ limits }) {
-  const rows = Object.entries(limits).map(([name, value]) => [value.toLocaleString("en"), LIMITS[name] ?? name]);
+  const rows = Object.entries(limits).filter(([, value]) => value !== null).map(([name, value]) => [value.toLocaleString("en"), LIMITS[name] ?? name]);
   return [el("h2", {}, "Limits"), textTable(["Maximum", "Of"], rows)];
 }
 

@@ -13,6 +13,7 @@ const VIEWS = { translate: translateView, search: searchView, models: languageMo
 const DEFAULT_VIEW = "translate";
 
 const status = statusLine(document.getElementById("notice"));
+const keyForm = document.getElementById("key");
 const openViews = {};
 const selectTab = connectTabs(document.getElementById("tabs"), showView);
 let service; // the answer of /v1/models
@@ -58,11 +59,20 @@ async function start() {
   try {
     service = await api.models();
   } catch (error) {
+    keyForm.hidden = !error.needsKey;
     return status.error(error, start);
   }
+  keyForm.hidden = true;
   status.clear();
   followUrl();
   addEventListener("popstate", followUrl);
 }
+
+keyForm.addEventListener("submit", (event) => {
+  event.preventDefault();
+  api.setKey(keyForm.elements.key.value.trim());
+  keyForm.reset();
+  start();
+});
 
 start();
