@@ -14,7 +14,7 @@ import yaml
 from dragoman import DataError
 from dragoman.core.yaml_files import MAX_SIZE, read_yaml
 from dragoman.io.storage import map_arrays, write_arrays
-from dragoman.models.loading import file_stamps, load
+from dragoman.models.loading import load
 from model_files import remove_digests
 from zoo import model, translator
 
@@ -163,16 +163,6 @@ def test_models_inside_each_other_are_of_bounded_depth(saved: Path) -> None:
         shutil.copytree(inner, outer / "member-1")
         inner = outer
     assert "more than 8 deep" in refusal(inner)
-
-
-def test_stamps_cover_the_models_inside_a_model(saved: Path) -> None:
-    stamps = file_stamps(saved / "mixture")
-    assert saved / "mixture" / "member-1" / "member-2" / "model.safetensors" in {stamp.path for stamp in stamps}
-    assert all(stamp.is_current() for stamp in stamps)
-    with (saved / "mixture" / "member-2" / "model.safetensors").open("r+b") as file:
-        file.truncate(10)
-    assert not all(stamp.is_current() for stamp in stamps)
-    assert len(file_stamps(saved / "nothing")) == 2
 
 
 # -- values ------------------------------------------------------------------------------------------------------------

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,25 +121,6 @@ def _load_member(directory: Path, depth: int) -> LanguageModel:
     if not isinstance(member, LanguageModel):
         raise DataError(f"{directory}: is not a language model; {storage.BROKEN_DIRECTORY}")
     return member
-
-
-def file_stamps(path: str | Path) -> tuple[storage.FileStamp, ...]:
-    """Return the stamps of the files with the settings and parameters of a model and of the models inside it.
-
-    Tables larger than `dragoman.io.digests.MAX_COPIED_SIZE` are read when they are used. Take the stamps before the
-    model is loaded. As long as all of them are current (`all(stamp.is_current() for stamp in stamps)`), the model can
-    be used; otherwise load it again.
-    """
-    return tuple(_file_stamps(Path(path)))
-
-
-def _file_stamps(directory: Path, depth: int = 0) -> Iterator[storage.FileStamp]:
-    yield from (storage.FileStamp.of(directory / name) for name in (storage.CONFIG_FILE, storage.ARRAYS_FILE))
-    with suppress(DataError, *BROKEN_MODEL_ERRORS):
-        config = _read_config(directory)
-        if depth < MAX_DEPTH:
-            for name in member_names(config["kind"], config):
-                yield from _file_stamps(directory / name, depth + 1)
 
 
 def read_model_kind(path: str | Path) -> str:
