@@ -16,6 +16,7 @@ from dragoman.data.batches import Batch
 from dragoman.data.corpus import context_windows
 from dragoman.data.vocabulary import END, START
 from dragoman.evaluation.likelihood import token_log_probs
+from dragoman.io.storage import map_arrays, write_arrays
 from model_files import remove_digests
 from zoo import HELD_OUT, LANGUAGE, TRAINING
 
@@ -142,6 +143,16 @@ def test_broken_directories_are_reported(tmp_path: Path) -> None:
         config.write_text(bad)
         with pytest.raises(DataError, match=message):
             dragoman.load(tmp_path / "model")
+
+
+def test_weights_that_would_overflow_are_refused(tmp_path: Path) -> None:
+    create(hidden=(3, 3, 3, 3, 3), activation="relu").save(tmp_path / "model")
+    file = tmp_path / "model" / "model.safetensors"
+    arrays = map_arrays(file)
+    large = {name: np.full_like(array, 9e5) for name, array in arrays.items() if name.startswith(("mlp", "embedding"))}
+    write_arrays(file, {**arrays, **large})
+    with pytest.raises(DataError, match="would overflow"):
+        dragoman.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("settings", [{"order": 1}, {"hidden": (0,)}, {"dropout": 1.0}, {"activation": "step"}])

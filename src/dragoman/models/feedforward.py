@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Generator, Tensor
 
+from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State
+from dragoman.core.types import Arrays
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus, context_windows
 from dragoman.data.vocabulary import START
 from dragoman.models.configs import FeedForwardConfig
 from dragoman.models.neural import EmbeddingLanguageModel, LanguageModelOutput
 from dragoman.nn.layers import MLP, Dropout
+
+MAX_OUTPUT = 1e24  # of the hidden layers; times the largest weights, scores are still finite in 32 bits
 
 
 class FeedForwardModel(EmbeddingLanguageModel):
@@ -40,6 +44,12 @@ class FeedForwardModel(EmbeddingLanguageModel):
 
     def _reset_body(self, generator: Generator) -> None:
         self.mlp.reset_parameters(generator)
+
+    def load_arrays(self, arrays: Arrays, source: str) -> Self:
+        model = super().load_arrays(arrays, source)
+        if not float(self.mlp.output_bound(self.embedding.weight.abs().max())) < MAX_OUTPUT:
+            raise DataError(f"{source}: the hidden layers would overflow; the model directory is broken")
+        return model
 
     def _hidden(self, contexts: Tensor, generator: Generator | None = None) -> Tensor:
         """Return the input of the output layer.  # (rows, n - 1) -> (rows, inputs)"""

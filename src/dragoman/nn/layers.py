@@ -155,6 +155,14 @@ class MLP(nn.Module):
         for layer in self.layers:
             reset_linear(layer, generator)
 
+    @torch.no_grad()
+    def output_bound(self, bound: Tensor) -> Tensor:
+        """Return a bound of the absolute outputs, given one of the inputs.  # () -> ()"""
+        for layer in self.layers:
+            bound = (layer.weight.abs().double().sum(dim=1) * bound + layer.bias.abs()).max()
+            bound = bound.clamp(max=1.0) if self.activation == "tanh" else bound
+        return bound
+
     def forward(self, x: Tensor, generator: Generator | None = None) -> Tensor:
         """# (rows, inputs) -> (rows, size of the last layer)"""
         for layer in self.layers:
