@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from fastapi import APIRouter, Depends
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.responses import FileResponse
 
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import shorten
@@ -278,7 +278,12 @@ def _add_run_routes(router: APIRouter, service: Service) -> None:
             runs=[schemas.RunInfo(name=run.name, report=run.report is not None) for run in registry.runs.values()]
         )
 
-    @router.get("/reports/{name:path}", response_class=HTMLResponse, summary="Report of a run")
+    @router.get(
+        "/reports/{name:path}",
+        response_class=FileResponse,  # with HTMLResponse, FastAPI would describe errors as HTML, too
+        responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+        summary="Report of a run",
+    )
     def report(name: str) -> FileResponse:
         """Return the report of a demo, ladder or other run as an HTML page."""
         if name not in registry.runs:
