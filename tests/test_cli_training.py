@@ -200,7 +200,7 @@ def test_choose_selects_settings_on_the_dev_text(texts, tmp_path, good, run):  #
     result = good(*log_linear(texts, tmp_path / "model", *choices))
     assert "l2=0.001,l1=0 is the best" in result.err
     assert "l2: 0.001" in (tmp_path / "model" / "config.yaml").read_text()
-    tried = sorted(place.name for place in (tmp_path / "model.candidates").iterdir())
+    tried = sorted(place.name for place in (tmp_path / "model.candidates").glob("[!.]*"))
     assert tried == ["l2=0.001,l1=0", "l2=1000,l1=0"]
     for wrong, told_so in [("l2", "such as l2="), ("l3=1,2", "l2"), ("l2=-1", "l2"), ("optimizer=newton", "adam")]:
         refused = run(*log_linear(texts, tmp_path / "other", "--choose", wrong))

@@ -24,6 +24,7 @@ from dragoman.evaluation.surprisal import surprisals
 from dragoman.models.language_model import LanguageModel
 from dragoman.ngram.spelling import SpellingModel
 from dragoman.search.next_words import describe
+from model_files import remove_digests
 from small_translators import translators
 
 NAMES, VERBS = ("Anna", "Ben", "the dog", "a cat"), ("sees", "hears", "wakes")
@@ -216,6 +217,7 @@ def test_the_segmenter_is_saved_with_the_model(place: Path, models: dict[str, Ng
 
 def test_a_missing_segmenter_is_reported(models: dict[str, NgramModel], tmp_path: Path) -> None:
     models["subword:60"].save(tmp_path / "broken")
+    remove_digests(tmp_path / "broken")
     (tmp_path / "broken" / "sentencepiece.model").unlink()
     with pytest.raises(DataError, match=r"broken: units subword:60: sentencepiece.model is missing"):
         dragoman.load(tmp_path / "broken")
