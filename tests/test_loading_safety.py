@@ -13,6 +13,7 @@ import yaml
 
 from dragoman import DataError
 from dragoman.core.yaml_files import MAX_SIZE, read_yaml
+from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import map_arrays, write_arrays
 from dragoman.models.loading import load
 from model_files import remove_digests
@@ -128,6 +129,8 @@ def test_a_pipe_is_not_read(tmp_path: Path) -> None:
         read_yaml(tmp_path / "pipe")
     with pytest.raises(DataError, match="damaged"):
         map_arrays(tmp_path / "pipe")
+    with pytest.raises(DataError, match="is not a file"):
+        Vocab.read(tmp_path / "pipe")
 
 
 # -- members -----------------------------------------------------------------------------------------------------------

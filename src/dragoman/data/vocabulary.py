@@ -123,6 +123,8 @@ class Vocab:
     def read(cls, path: Path) -> Vocab:
         if not path.exists():
             raise DataError(f"{path}: no such file; is this a model directory?")
+        if not (path.is_file() or path.is_dir()):  # reading a pipe would not end
+            raise DataError(f"{path}: is not a file; copy the model again")
         with file_errors(path):
             content = path.read_bytes()
         try:
