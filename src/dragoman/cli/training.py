@@ -196,9 +196,9 @@ def report_model(
 
     seconds = perf_counter() - data.start_time
     tokens = f"{token_name(model.vocab.segmenter)}s"
-    info(f"{options.output}: {size}; {model.vocab.num_known - 1:,} known {tokens}; {seconds:.1f} seconds")
+    messages = [f"{options.output}: {size}; {model.vocab.num_known - 1:,} known {tokens}; {seconds:.1f} seconds"]
     if coefficients:
-        info(coefficients)
+        messages.append(coefficients)
     scores, fingerprints = list[CardScore](), {"train": data.corpus.fingerprint()}
     if data.dev is not None and options.dev_text is not None:
         caution = "; the coefficients were fitted on this text" if coefficients else ""
@@ -213,12 +213,14 @@ def report_model(
         per_character = f"{likelihood.perplexity_characters:.4f} per character"
         counts = f"over {likelihood.tokens:,} tokens, {likelihood.unknown_words:,} unknown"
         per_word = f"{format_cell(likelihood.perplexity)} per word{floor_text}, " if is_spaced else ""
-        info(f"{options.dev_text}: perplexity {per_word}{per_character}; {counts}{caution}")
+        messages.append(f"{options.dev_text}: perplexity {per_word}{per_character}; {counts}{caution}")
         fingerprints["dev"] = data.dev.fingerprint()
     if save:
         model.save(options.output, replace=options.force, scores=scores, data=fingerprints)
     else:
         model.write_card(options.output, scores, fingerprints)
+    for message in messages:
+        info(message)
 
 
 def suggest_next_commands(options: LanguageModelOptions) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from dragoman.core.defaults import LETTERS_FILE, SENTENCEPIECE_FILE
@@ -193,6 +194,15 @@ def map_arrays_with_metadata(
     if not intact:
         raise DataError(f"{path}: damaged (its contents differ from its digest); {BROKEN_DIRECTORY}")
     return arrays, metadata
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """Return the metadata of a safetensors file, without reading its arrays."""
+    try:
+        with safe_open(path, "numpy") as file:
+            return dict(file.metadata() or {})
+    except (OSError, SafetensorError):
+        raise DataError(f"{path}: damaged; {BROKEN_DIRECTORY}") from None
 
 
 def _read_or_map(path: Path) -> NDArray[np.uint8]:

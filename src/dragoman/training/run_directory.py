@@ -35,6 +35,7 @@ from dragoman.io.storage import (
     map_arrays_with_metadata,
     new_directory,
     read_config,
+    read_metadata,
     saving_run,
     write_arrays,
 )
@@ -225,7 +226,7 @@ def write_checkpoint(path: Path, state: TrainState) -> None:
 
 def read_progress(path: Path) -> Progress:
     """Return the progress of a checkpoint."""
-    return _parse_progress(path, map_arrays_with_metadata(path)[1])
+    return _parse_progress(path, read_metadata(path))
 
 
 def load_checkpoint(state: TrainState, path: Path) -> None:
