@@ -14,6 +14,7 @@ from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.likelihood import folded_log_probs
 from dragoman.ngram.class_model import ClassNgramModel, read_classes
 from dragoman.ngram.spelling import create_unknown_word_model
+from model_files import remove_digests
 
 LINES = ["fly to rome now", "drive to paris", "fly to oslo", "", "drive home", "<unk> to rome", "rome is far"]
 CITIES = {"rome": "CITY", "paris": "CITY", "oslo": "CITY", "fly": "GO", "drive": "GO", "elsewhere": "CITY"}
@@ -131,6 +132,7 @@ def test_mismatched_classes_raise_an_error(model: ClassNgramModel, tmp_path: Pat
     model.save(tmp_path / "m")
     with (tmp_path / "m" / "vocab.tsv").open("a") as file:
         file.write("intruder\t1\n")
+    remove_digests(tmp_path / "m")
     with pytest.raises(DataError, match="do not match"):
         dragoman.load(tmp_path / "m")
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import dragoman
-from command import is_one_line
+from command import is_one_line, written
 from dragoman.data.brown import brown_clusters
 from dragoman.ngram.class_model import read_classes
 from dragoman.report.language_models import CLASSES_SHOWN
@@ -90,7 +90,7 @@ def test_bad_usage(run, shared, tmp_path, arguments, message):
     outcome = run(*[str(places.get(word, word)) for word in arguments])
     assert (outcome.code, outcome.out) == (2, ""), outcome.err
     assert is_one_line(outcome.err) and message in outcome.err, outcome.err
-    assert list(tmp_path.iterdir()) == []
+    assert written(tmp_path) == []
 
 
 def test_a_text_without_words_is_refused(run, tmp_path):

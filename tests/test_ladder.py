@@ -17,7 +17,7 @@ from typing import Any, cast
 import pytest
 
 import dragoman
-from command import Outcome, is_one_line
+from command import Outcome, is_one_line, written
 from dragoman import DataError
 from dragoman.cli import main as command_line
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
@@ -254,7 +254,7 @@ def test_other_directories_are_refused(tmp_path: Path) -> None:
         assert outcome.code == 2
         assert is_one_line(outcome.err)
         assert str(tmp_path / name) in outcome.err
-    files = sorted(path.name for path in tmp_path.rglob("*"))
+    files = sorted(path.name for path in tmp_path.rglob("*") if path.suffix != ".lock")
     assert files == sorted([MARK_FILE, "file", "mine", "other", "train.txt"]), "nothing was written"
 
 
@@ -309,7 +309,7 @@ def test_seconds_of_a_mixture_include_its_members(
     models = ModelTrainer(context, LANGUAGE_MODELS, load_language_model)
     assert models.train("both").seconds == 3.0, "a second for itself, and one for each member"
     assert [models.train(name).seconds for name in ("kn-1", "kn-2")] == [1.0, 1.0]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["both", "kn-1", "kn-2", "seconds.json"]
+    assert [path.name for path in written(tmp_path)] == ["both", "kn-1", "kn-2", "seconds.json"]
 
 
 # -- accuracy on minimal pairs ---------------------------------------------------------------------------------------
