@@ -45,7 +45,7 @@ def fine_tune(options: argparse.Namespace, way: str, output: Path) -> float:
     return (perf_counter() - start) / 60
 
 
-def test_bleu(model: Path, options: argparse.Namespace) -> list[float]:
+def bleu_of_both_tests(model: Path, options: argparse.Namespace) -> list[float]:
     """Return BLEU of the new and the old test text."""
     translator, scores = dragoman.load(model), []
     for directory in (options.new, options.old):
@@ -66,12 +66,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="random seed")
     parser.add_argument("--output", "-o", type=Path, required=True, help="directory of the models, which are replaced")
     options = parser.parse_args()
-    rows: list[list[object]] = [["before", *test_bleu(options.model, options), None]]
+    rows: list[list[object]] = [["before", *bleu_of_both_tests(options.model, options), None]]
     for way in options.only:
         output = options.output / f"{options.new.name}-{WAYS.index(way)}"
         shutil.rmtree(output, ignore_errors=True)
         minutes = fine_tune(options, way, output)
-        rows.append([way or "no other option", *test_bleu(output, options), minutes])
+        rows.append([way or "no other option", *bleu_of_both_tests(output, options), minutes])
         columns = ["", f"BLEU of {options.new.name}", f"BLEU of {options.old.name}", "minutes"]
         print(format_table(columns, rows), flush=True)
     print(f"\n--minutes {options.minutes:g}; seed {options.seed}; processor: {processor()}")

@@ -59,7 +59,7 @@ def test_a_changed_file_is_refused(saved: Path, name: str) -> None:
 
 def test_the_lexicon_for_people_may_be_edited(saved: Path) -> None:
     (saved / "translator" / "lexicon.tsv").write_text("mine\n")
-    load(saved / "translator")
+    assert load(saved / "translator").kind == "translator"
 
 
 def test_an_edited_config_is_refused_until_its_last_line_is_removed(saved: Path) -> None:

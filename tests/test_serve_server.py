@@ -128,7 +128,7 @@ def connect_without_reading(running: RunningService, context: ssl.SSLContext | N
 
 
 def test_clients_that_never_read_are_disconnected(model_path: Path) -> None:
-    """Those that leave the connection open, and those that have asked to close it."""
+    """Those that leave the connection open, and those that request to close it."""
     with run_service(model_path, LIMITS.model_copy(update={"write_seconds": 0.3})) as running:
         with connect_without_reading(running):
             wait_until(lambda: not running.server.server_state.connections)

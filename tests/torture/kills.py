@@ -88,11 +88,11 @@ def main() -> int:
         while total < options.kills and perf_counter() < end:
             name, kills = [*TRAINERS, "with a time limit"][runs % (len(TRAINERS) + 1)], generator.randint(1, 5)
             if name in TRAINERS:
-                killed, found = kill_until_finished(name, inputs, kills, generator)
+                killed, new_problems = kill_until_finished(name, inputs, kills, generator)
             else:
-                killed, found = replay_decisions(inputs, kills, generator)
-            total, runs, problems = total + killed, runs + 1, problems + found
-            print(f"{name}: killed {killed} times", *found, sep="\n  ", flush=True)
+                killed, new_problems = replay_decisions(inputs, kills, generator)
+            total, runs, problems = total + killed, runs + 1, problems + new_problems
+            print(f"{name}: killed {killed} times", *new_problems, sep="\n  ", flush=True)
     print(f"{total} kills in {runs} trainings, {len(problems)} problems")
     return 1 if problems else 0
 

@@ -63,98 +63,98 @@ def files_of(directory: Path) -> list[Path]:
     return sorted(path for path in directory.rglob("*") if path.is_file() and path.name != "README.md")
 
 
-def change_bytes(directory: Path, chance: random.Random) -> str:
-    file = chance.choice(files_of(directory))
+def change_bytes(directory: Path, generator: random.Random) -> str:
+    file = generator.choice(files_of(directory))
     content = bytearray(file.read_bytes())
-    for _ in range(chance.choice((1, 1, 2, 16))):
+    for _ in range(generator.choice((1, 1, 2, 16))):
         if content:
-            content[chance.randrange(len(content))] = chance.randrange(256)
+            content[generator.randrange(len(content))] = generator.randrange(256)
     file.write_bytes(content)
     return f"bytes of {file.name}"
 
 
-def cut_file(directory: Path, chance: random.Random) -> str:
-    file = chance.choice(files_of(directory))
+def cut_file(directory: Path, generator: random.Random) -> str:
+    file = generator.choice(files_of(directory))
     content = file.read_bytes()
-    file.write_bytes(content[: chance.randrange(len(content) + 1)])
+    file.write_bytes(content[: generator.randrange(len(content) + 1)])
     return f"{file.name} cut"
 
 
-def remove_or_empty(directory: Path, chance: random.Random) -> str:
-    file = chance.choice(files_of(directory))
-    if chance.random() < 0.5:
+def remove_or_empty(directory: Path, generator: random.Random) -> str:
+    file = generator.choice(files_of(directory))
+    if generator.random() < 0.5:
         file.unlink()
     else:
         file.write_bytes(b"")
     return f"{file.name} removed or empty"
 
 
-def take_from_another(directory: Path, chance: random.Random) -> str:
-    file = chance.choice(files_of(directory))
+def take_from_another(directory: Path, generator: random.Random) -> str:
+    file = generator.choice(files_of(directory))
     others = [path for path in directory.parent.parent.glob(f"models/*/**/{file.name}") if path.is_file()]
-    shutil.copy(chance.choice(others), file)
+    shutil.copy(generator.choice(others), file)
     return f"{file.name} of another model"
 
 
-def change_setting(directory: Path, chance: random.Random) -> str:
-    file = chance.choice([path for path in files_of(directory) if path.name == "config.yaml"])
+def change_setting(directory: Path, generator: random.Random) -> str:
+    file = generator.choice([path for path in files_of(directory) if path.name == "config.yaml"])
     config = yaml.safe_load(file.read_text(encoding="utf-8"))
     place: Any = config
     while True:
         keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-        key = chance.choice(keys)
-        if not isinstance(place[key], dict | list) or not place[key] or chance.random() < 0.2:
+        key = generator.choice(keys)
+        if not isinstance(place[key], dict | list) or not place[key] or generator.random() < 0.2:
             break
         place = place[key]
-    if chance.random() < 0.15:
+    if generator.random() < 0.15:
         del place[key]
     else:
-        place[key] = chance.choice(VALUES)
+        place[key] = generator.choice(VALUES)
     file.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return f"setting {key}"
 
 
-def change_array(directory: Path, chance: random.Random) -> str:
+def change_array(directory: Path, generator: random.Random) -> str:
     from dragoman.io.storage import map_arrays, write_arrays
 
-    file = chance.choice([path for path in files_of(directory) if path.suffix == ".safetensors"])
+    file = generator.choice([path for path in files_of(directory) if path.suffix == ".safetensors"])
     arrays = dict(map_arrays(file))
-    name = chance.choice(sorted(arrays))
+    name = generator.choice(sorted(arrays))
     array = arrays[name].copy()
-    match chance.choice(("value", "value", "value", "values", "type", "shape", "missing")):
+    match generator.choice(("value", "value", "value", "values", "type", "shape", "missing")):
         case "value" | "values" if array.size:
-            count = chance.choice((1, 1, array.size))
-            value = chance.choice(NUMBERS)
+            count = generator.choice((1, 1, array.size))
+            value = generator.choice(NUMBERS)
             with np.errstate(all="ignore"):
                 number = np.array(value).astype(array.dtype)
             for _ in range(count):
-                array.flat[chance.randrange(array.size)] = number
+                array.flat[generator.randrange(array.size)] = number
             arrays[name] = array
         case "type":
             with np.errstate(all="ignore"):
-                arrays[name] = array.astype(chance.choice(("<f8", "<f4", "<i8", "<i4", "|u1")))
+                arrays[name] = array.astype(generator.choice(("<f8", "<f4", "<i8", "<i4", "|u1")))
         case "shape":
-            arrays[name] = chance.choice((array[None], array.reshape(-1), array[:-1] if array.ndim else array[None]))
+            arrays[name] = generator.choice((array[None], array.reshape(-1), array[:-1] if array.ndim else array[None]))
         case _:
             del arrays[name]
     write_arrays(file, arrays)
     return f"array {name}"
 
 
-def add_links(directory: Path, chance: random.Random) -> str:
+def add_links(directory: Path, generator: random.Random) -> str:
     inner = [path for path in directory.rglob("*") if path.is_dir()]
-    if inner and chance.random() < 0.5:
-        place = chance.choice(inner)
+    if inner and generator.random() < 0.5:
+        place = generator.choice(inner)
         shutil.rmtree(place)
     else:
-        place = directory / chance.choice(("member-3", "spelling", "classes", ".model.tmp-0a1b2c3d"))
+        place = directory / generator.choice(("member-3", "spelling", "classes", ".model.tmp-0a1b2c3d"))
         if place.exists():
             shutil.rmtree(place)
-    place.symlink_to(chance.choice((directory, place, directory.parent, Path("/dev"))))
+    place.symlink_to(generator.choice((directory, place, directory.parent, Path("/dev"))))
     return f"link {place.name}"
 
 
-def write_strange_yaml(directory: Path, chance: random.Random) -> str:
+def write_strange_yaml(directory: Path, generator: random.Random) -> str:
     bomb = "a: &a [x,x,x,x,x,x,x,x]\n" + "".join(
         f"{new}: &{new} [{','.join([f'*{old}'] * 8)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
     )
@@ -168,14 +168,14 @@ def write_strange_yaml(directory: Path, chance: random.Random) -> str:
         "<<: {kind: ngram}",
         "a: 1:99:9",
     )
-    file = chance.choice([path for path in files_of(directory) if path.name == "config.yaml"])
+    file = generator.choice([path for path in files_of(directory) if path.name == "config.yaml"])
     old = file.read_text(encoding="utf-8")
-    file.write_text(chance.choice((chance.choice(texts), old + chance.choice(texts))), encoding="utf-8")
+    file.write_text(generator.choice((generator.choice(texts), old + generator.choice(texts))), encoding="utf-8")
     return "strange YAML"
 
 
-def put_pipe(directory: Path, chance: random.Random) -> str:
-    file = chance.choice(files_of(directory))
+def put_pipe(directory: Path, generator: random.Random) -> str:
+    file = generator.choice(files_of(directory))
     file.unlink()
     os.mkfifo(file)
     return f"{file.name} is a pipe"
@@ -197,14 +197,14 @@ DAMAGES: Sequence[Damage] = (
 )
 
 
-def damage(directory: Path, chance: random.Random) -> str:
+def damage(directory: Path, generator: random.Random) -> str:
     """Damage a directory in one way or several, usually without the digests that would reveal it."""
-    if without := chance.random() < 0.75:
+    if without := generator.random() < 0.75:
         remove_digests(directory)
     done = []
-    for _ in range(chance.choice((1, 1, 1, 2))):
+    for _ in range(generator.choice((1, 1, 1, 2))):
         try:
-            done.append(chance.choice(DAMAGES)(directory, chance))
+            done.append(generator.choice(DAMAGES)(directory, generator))
         except Exception as error:  # the first damage may make a second one impossible
             done.append(f"({type(error).__name__})")
     return f"{', '.join(done)}{', without digests' if without else ''}"
@@ -311,11 +311,11 @@ def run(place: Path, count: int, seed: int, *, check_bounds: bool, until: float 
             break
         described: dict[Path, str] = {}
         for number in range(first, min(first + BATCH, count)):
-            chance = random.Random(f"{seed} {number}")
+            generator = random.Random(f"{seed} {number}")
             source = sources[number % len(sources)]
             copy = place / "damaged" / f"{number}"
             shutil.copytree(source, copy)
-            described[copy] = f"{source.name}: {damage(copy, chance)}"
+            described[copy] = f"{source.name}: {damage(copy, generator)}"
         for path, outcome in outcomes(list(described), environment).items():
             tallies[outcome if outcome in ("refused", "sound") else "wrong"] += 1
             if outcome not in ("refused", "sound"):

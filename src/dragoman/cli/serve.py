@@ -81,7 +81,7 @@ class ServerOptionGroup(OptionGroup):
         str | None,
         option(
             "--forwarded-allow-ips ADDRESSES",
-            "Reverse proxies whose X-Forwarded-For header is believed: addresses or networks, with commas.",
+            "Reverse proxies whose X-Forwarded-For header is trusted: addresses or networks, with commas.",
         ),
     ] = None
     shutdown_timeout: Annotated[

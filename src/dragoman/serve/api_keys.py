@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dragoman.core.errors import DataError, shorten
 from dragoman.io.files import directory_lock, write_text
+from dragoman.io.storage import FileStamp
 from dragoman.serve.errors import UNAVAILABLE, ApiError
 
 HEADER = "# API keys of dragoman serve: name, hash, date. Remove a line to revoke its key."
@@ -71,7 +72,7 @@ class ApiKeys:
 
     def __init__(self, path: Path):
         self.path = path
-        self._stamp = self._current_stamp()
+        self._stamp = FileStamp.of(path)
         self._hashes: dict[str, str] | None = read_keys(path)  # None: the file could not be read
         if not self._hashes:
             raise DataError(f"{path}: contains no keys; make one by: dragoman serve --api-keys {path} --new-key NAME")
@@ -81,22 +82,15 @@ class ApiKeys:
 
         All keys are compared, each in constant time, so that the time does not depend on what a wrong key looks like.
         """
-        if (stamp := self._current_stamp()) != self._stamp:
-            self._stamp, self._hashes = stamp, self._read_again()
+        if not self._stamp.is_current():
+            self._stamp, self._hashes = FileStamp.of(self.path), self._read_again()
         if self._hashes is None:
             raise ApiError("the API keys cannot be read; see the service's log", UNAVAILABLE, {"Retry-After": "10"})
-        digest, found = hash_key(key), None
+        digest, matching_name = hash_key(key), None
         for name, stored in self._hashes.items():
             if hmac.compare_digest(digest, stored):
-                found = name
-        return found
-
-    def _current_stamp(self) -> tuple[int, int, int] | None:
-        try:
-            stat = self.path.stat()
-        except OSError:
-            return None
-        return stat.st_mtime_ns, stat.st_size, stat.st_ino
+                matching_name = name
+        return matching_name
 
     def _read_again(self) -> dict[str, str] | None:
         try:
