@@ -3,6 +3,8 @@
 Answers `--version` and `--help` with the standard library only. Any other command imports the modules it uses.
 """
 
+import atexit
+import gc
 import os
 import sys
 from time import perf_counter
@@ -11,6 +13,10 @@ import dragoman
 from dragoman.cli.commands import program_help
 
 _start_time = perf_counter()  # of the command
+
+# At exit Python searches for cyclic garbage several times. With torch and numba loaded this can take seconds, and the
+# system frees the memory anyway.
+atexit.register(gc.freeze)
 
 
 def seconds_since_start() -> float:
