@@ -17,7 +17,7 @@ LINES = ["farmers eat meat", "cows eat hay", "farmers grow hay", "cows eat grass
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = Corpus.from_sentences(LINES)
-    fitted = LogLinearModel.create(corpus, features="word1,word1+word2,bag", weights="seen", precision="float64")
+    fitted = LogLinearModel.create(corpus, features="word1,word1+word2,bag", weights="seen", dtype="float64")
     fit(fitted, corpus, optimizer="adagrad", learning_rate=0.5, max_epochs=30)
     path = tmp_path_factory.mktemp("models") / "maxent"
     fitted.save(path)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.nn.layers import ACTIVATIONS
+from dragoman.nn.activations import ACTIVATIONS
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "equal_or_not.py"
 SEEDS = (1, 2)

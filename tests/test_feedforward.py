@@ -28,7 +28,7 @@ CROSSED = ["farmers eat meat", "cows eat hay", "farmers grow hay", "cows grow me
 
 
 def create(**settings: Any) -> FeedForwardModel:
-    return FeedForwardModel.create(CORPUS, **{"order": 4, "embedding": 5, "precision": "float64", **settings})
+    return FeedForwardModel.create(CORPUS, **{"order": 4, "embedding": 5, "dtype": "float64", **settings})
 
 
 def torch_log_probs(model: FeedForwardModel, corpus: Corpus) -> np.ndarray:
@@ -96,7 +96,7 @@ def test_initial_parameters_do_not_use_the_global_generator() -> None:
 
 
 def test_both_precisions_start_from_the_same_values() -> None:
-    double, single = create(hidden=(3,)), create(hidden=(3,), precision="float32")
+    double, single = create(hidden=(3,)), create(hidden=(3,), dtype="float32")
     for name, parameter in double.named_parameters():
         assert torch.equal(parameter.float(), single.state_dict()[name])
 

@@ -83,7 +83,7 @@ SINGLE_PRECISION = ["feed-forward", "recurrent, gru", "log-linear, words", "bidi
 
 def create(name: str, seed: int = 1, **options: Any) -> tuple[Any, Any]:
     """Create the untrained model of this name. Return it with its training data."""
-    options = {"precision": "float64", **options}
+    options = {"dtype": "float64", **options}
     if name in FEED_FORWARD:
         options = {**SMALL, "dropout": 0.2, "embedding_dropout": 0.1, **FEED_FORWARD[name], **options}
         return dragoman.FeedForwardModel.create(english(), seed=seed, **options), english()
@@ -140,7 +140,7 @@ def initial_parameters() -> dict[str, Any]:
         return parameters
 
     doubles = {name: describe(name) for name in TRAINABLE}
-    singles = {f"{name}, float32": describe(name, precision="float32") for name in SINGLE_PRECISION}
+    singles = {f"{name}, float32": describe(name, dtype="float32") for name in SINGLE_PRECISION}
     return doubles | singles
 
 
@@ -180,7 +180,7 @@ def trained_translator(name: str, seed: int = 1) -> Any:
     if name == "subwords to characters":
         source, target = sides("subword:40", "char")
         pairs = parallel(dragoman.ParallelCorpus, source, target)
-        options = {**SMALL, "hidden": 12, "precision": "float64", "dropout": 0.0}
+        options = {**SMALL, "hidden": 12, "dtype": "float64", "dropout": 0.0}
         model = dragoman.Translator.create(pairs, source, target, **options)
         fit_quietly(model, pairs, max_updates=15, batch_size=150, learning_rate=0.03)
         return model

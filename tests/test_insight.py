@@ -49,7 +49,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 def create_model(corpus: Corpus = CORPUS, **settings: Any) -> RecurrentModel:
     """A small model in 64 bits, with embeddings large enough to have an effect."""
-    common = {"embedding": 5, "hidden": 5, "precision": "float64", "embedding_reach": 1.0}
+    common = {"embedding": 5, "hidden": 5, "dtype": "float64", "embedding_reach": 1.0}
     return RecurrentModel.create(corpus, seed=3, **{**common, **settings})
 
 

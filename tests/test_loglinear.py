@@ -35,7 +35,7 @@ every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 def random_model(corpus: Corpus, scale: float = 1.0, **settings: object) -> LogLinearModel:
     """Return a model with random float64 weights."""
-    chosen = {"features": NOTATION, "suffix_types": 2, "precision": "float64", **settings}
+    chosen = {"features": NOTATION, "suffix_types": 2, "dtype": "float64", **settings}
     model = LogLinearModel.create(corpus, classes=CLASSES, **chosen)
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
@@ -195,7 +195,7 @@ def test_unigram_features_have_full_columns_unless_there_are_too_many(
 
 
 def trained(corpus: Corpus, **settings: object) -> LogLinearModel:
-    model = LogLinearModel.create(corpus, precision="float64", **settings)
+    model = LogLinearModel.create(corpus, dtype="float64", **settings)
     fit(model, corpus, optimizer="adagrad", learning_rate=0.5, batch_size=50, max_updates=20, l2=0.1)
     return model
 
@@ -236,7 +236,7 @@ def test_unseen_words_have_positive_probability() -> None:
 @every_storage
 def test_float32_weights_are_summed_in_float64(storage: str, training: Corpus, held_out: Corpus) -> None:
     """Batched and stepwise log-probabilities agree because sums have 64 bits in both."""
-    model = random_model(training, precision="float32", **STORAGES[storage])
+    model = random_model(training, dtype="float32", **STORAGES[storage])
     np.testing.assert_allclose(model.token_log_probs(held_out), folded_log_probs(model, held_out), rtol=0, atol=1e-9)
 
 
@@ -344,7 +344,7 @@ def test_hash_bits_without_hashed_weights_are_an_error(weights: str) -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_weights_and_gradients_have_the_given_precision(training: Corpus, precision: str) -> None:
-    model = random_model(training, precision=precision)
+    model = random_model(training, dtype=precision)
     assert log_probs(model, training).dtype == torch.float64
     flowed = gradients(model, lambda: model(training).log_probs, random_upstream(training))
     assert {tensor.dtype for tensor in flowed.values()} == {getattr(torch, precision)}

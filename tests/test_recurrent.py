@@ -20,7 +20,7 @@ from module_outputs import gradients
 
 SENTENCES = ["the cat sat on the mat", "a dog ran", "", "the dog that sat ran", "a cat", "the mat ran on a dog"]
 CORPUS = Corpus.from_sentences(SENTENCES * 3)
-SMALL: dict[str, Any] = {"embedding": 5, "hidden": 5, "precision": "float64", "dropout": 0.0}
+SMALL: dict[str, Any] = {"embedding": 5, "hidden": 5, "dtype": "float64", "dropout": 0.0}
 
 
 def create(corpus: Corpus = CORPUS, **settings: Any) -> RecurrentModel:

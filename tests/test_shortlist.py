@@ -30,7 +30,7 @@ LEXICON = Aligner.train(PAIRS, "ibm1").forward.lexicon
 
 
 def trained(**settings: Any) -> Translator:
-    shape = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0, "precision": "float64"}
+    shape = {"embedding": 16, "hidden": 16, "dropout": 0.0, "embedding_reach": 1.0, "dtype": "float64"}
     model = Translator.create(PAIRS, SOURCE, TARGET, **{**shape, **settings})
     fit(model, PAIRS, max_epochs=6, learning_rate=0.02, threads=1)
     return model

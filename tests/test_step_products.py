@@ -48,7 +48,7 @@ every_product = pytest.mark.parametrize("product", [add, linear, per_sentence])
 def test_values_and_gradients_equal_plain_ones(product: Product, steps: int) -> None:
     """The input of a step depends on the step before, so gradients flow back through all steps."""
     results = []
-    for products in (STEPWISE_PRODUCTS, GatheredGradientProducts(steps)):
+    for products in (STEPWISE_PRODUCTS, GatheredGradientProducts([ROWS] * steps)):
         x = random(ROWS, HIDDEN, seed=1).requires_grad_()
         W = random(HIDDEN, HIDDEN, seed=2).requires_grad_()
         y, outputs = x, []
@@ -66,13 +66,13 @@ def test_values_and_gradients_equal_plain_ones(product: Product, steps: int) -> 
 def test_two_products_of_one_sum(prepared: tuple[str, ...]) -> None:
     """Each may be gathered at the prepared terms, or at separate zeros."""
     results = []
-    for products in (STEPWISE_PRODUCTS, GatheredGradientProducts(STEPS)):
+    for products in (STEPWISE_PRODUCTS, GatheredGradientProducts([ROWS] * STEPS)):
         p, W, V = (
             random(*shape, seed=seed).requires_grad_() for seed, shape in enumerate([(STEPS, ROWS, 4), (4, 4), (4, 4)])
         )
         matrices = {"first": W, "second": V}
         y, outputs = random(ROWS, 4, seed=4), []
-        for p_t in products.prepare(p, {name: matrices[name] for name in prepared}).unbind():
+        for p_t in products.prepare(p.flatten(0, 1), {name: matrices[name] for name in prepared}).split(ROWS):
             for name, matrix in matrices.items():
                 p_t = products.add(name, matrix, p_t, y)
             y = p_t.tanh()
@@ -88,7 +88,7 @@ def test_two_products_of_one_sum(prepared: tuple[str, ...]) -> None:
 def test_second_gradients_are_refused(product: Product) -> None:
     """Inputs are recorded without their gradients, so second gradients would be wrong."""
     x, W = random(ROWS, HIDDEN, seed=1).requires_grad_(), random(HIDDEN, HIDDEN, seed=2).requires_grad_()
-    loss = product(GatheredGradientProducts(1), x, W).square().sum()
+    loss = product(GatheredGradientProducts([ROWS]), x, W).square().sum()
     (gradient,) = torch.autograd.grad(loss, [W], create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
@@ -173,8 +173,8 @@ def test_nothing_is_recorded_without_gradients(monkeypatch: pytest.MonkeyPatch) 
     decoder = create_decoder("lstm", 1, "mlp")
     created: list[GatheredGradientProducts] = []
 
-    def create(steps: int) -> GatheredGradientProducts:
-        created.append(GatheredGradientProducts(steps))
+    def create(sizes: list[int], dtype: torch.dtype | None) -> GatheredGradientProducts:
+        created.append(GatheredGradientProducts(sizes, dtype))
         return created[-1]
 
     monkeypatch.setattr("dragoman.nn.decoder.GatheredGradientProducts", create)

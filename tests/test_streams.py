@@ -206,7 +206,7 @@ def test_labels_of_other_models_are_not_smoothed() -> None:
 
 @pytest.mark.parametrize("carries", [True, False])
 def test_dynamic_evaluation_does_not_change_the_model(carries: bool) -> None:
-    model = create_model(carries=carries, precision="float64")
+    model = create_model(carries=carries, dtype="float64")
     before = {name: tensor.clone() for name, tensor in model.named_parameters()}
     text = Corpus.from_sentences(["the cat sat on a mat"] * 40, CORPUS.vocab)
     still = token_log_probs(model, text)
@@ -220,7 +220,7 @@ def test_dynamic_evaluation_does_not_change_the_model(carries: bool) -> None:
 
 def test_a_step_of_dynamic_evaluation_is_the_gradients() -> None:
     """After the first sentence the parameters are theta - rate * gradient, a little of the way back."""
-    model = create_model(cell="rnn", precision="float64", dropout=0.0)
+    model = create_model(cell="rnn", dtype="float64", dropout=0.0)
     text = Corpus.from_sentences(["the cat sat", "a dog ran"], CORPUS.vocab)
     settings = DynamicEvaluation(rate=0.05, words=4, decay=0.1, clip=1e9)
     actual = dynamic_log_probs(model, text, settings)[4:]
@@ -259,7 +259,7 @@ def test_unknown_words_include_their_spelling() -> None:
 def test_evaluation_uses_the_average_without_label_smoothing(carries: bool) -> None:
     """The reported best dev loss is that of the returned model on the dev text, which is one stream here."""
     assert DEV.num_tokens < 200, "a longer one would be read as several streams"
-    model = create_model(carries=carries, precision="float64")
+    model = create_model(carries=carries, dtype="float64")
     fitted = fit(model, CORPUS, DEV, average=0.6, label_smoothing=0.3, **SETTINGS)
     assert fitted.progress.averaged_steps > 3
     assert fitted.progress.best_update > 0.4 * fitted.progress.update, "the best model is one of the averages"

@@ -162,7 +162,7 @@ def test_online_and_full_batch_training(batch_size: int, updates: int) -> None:
 
 def test_a_batch_in_pieces_is_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"batch_size": 0, "max_epochs": 3, "learning_rate": 0.1, "optimizer": "sgd", **ONE_THREAD}
-    whole, pieces = network(precision="float64"), network(precision="float64")
+    whole, pieces = network(dtype="float64"), network(dtype="float64")
     fit(whole, CORPUS, **settings)
     monkeypatch.setattr(loop, "MAX_PREDICTIONS", 13)
     fit(pieces, CORPUS, **settings)
@@ -174,7 +174,7 @@ def test_a_batch_in_pieces_is_the_same_step(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_loss_is_the_likelihood_that_the_scorer_reports() -> None:
-    model = network(precision="float64", dropout=0.5)
+    model = network(dtype="float64", dropout=0.5)
     losses = negative_log_likelihood(model, CORPUS).detach()
     np.testing.assert_allclose(-losses, token_log_probs(model, CORPUS), rtol=0, atol=1e-12)
 

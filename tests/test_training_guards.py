@@ -102,7 +102,7 @@ def test_every_chunk_of_every_update_has_its_own_generator(monkeypatch: pytest.M
 
 def test_the_mean_loss_is_that_of_all_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "MAX_PREDICTIONS", 13)
-    model = network(precision="float64")
+    model = network(dtype="float64")
     losses = -token_log_probs(model, CORPUS)
     objective = stateless_objective(model, negative_log_likelihood)
     whole = loop.mean_loss(model, SENTENCES.evaluation_batches(CORPUS, loop.MAX_PREDICTIONS), objective)

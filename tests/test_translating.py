@@ -39,7 +39,7 @@ def untrained(kind: str) -> Translator:
     """An untrained translator between tokens of one kind."""
     source, target = Tokenizer.train(kind, CAPITALS, min_count=1), Tokenizer.train(kind, RAW, min_count=1)
     pairs = ParallelCorpus(source.encode(CAPITALS), target.encode(RAW))
-    return Translator.create(pairs, source, target, embedding=4, hidden=6, precision="float64", embedding_reach=2.0)
+    return Translator.create(pairs, source, target, embedding=4, hidden=6, dtype="float64", embedding_reach=2.0)
 
 
 def chunk_texts(translator: Translator, line: str, max_tokens: int) -> list[str]:

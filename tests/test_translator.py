@@ -142,7 +142,7 @@ def test_gradients_do_not_depend_on_other_sentences(model: Translator) -> None:
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_gradients_are_those_of_small_differences(settings: dict[str, Any], smoothing: float) -> None:
     lines = ParallelCorpus(Corpus.from_sentences(["x y", "", "y"]), Corpus.from_sentences(["a b", "b", ""]))
-    model = Translator.create(lines, embedding=2, hidden=2, precision="float64", embedding_reach=1.0, **settings)
+    model = Translator.create(lines, embedding=2, hidden=2, dtype="float64", embedding_reach=1.0, **settings)
     weights = torch.randn(int(lines.sizes.sum()), generator=Generator().manual_seed(1), dtype=torch.float64)
 
     def loss() -> Tensor:

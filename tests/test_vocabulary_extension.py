@@ -35,7 +35,7 @@ LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
 
 
 def language_model(kind: str, corpus: Corpus, **settings: Any) -> Any:
-    sizes = {"embedding": 5, "precision": "float64", **settings}
+    sizes = {"embedding": 5, "dtype": "float64", **settings}
     if kind == "recurrent":
         model: Any = RecurrentModel.create(corpus, hidden=6, **sizes)
     else:
@@ -99,7 +99,7 @@ NEW_ENGLISH = ["The moose does not bark .", "the moose sleeps .", "the dog does 
 def translator(units: str, **settings: Any) -> Translator:
     source, target = Tokenizer.train(units, GERMAN), Tokenizer.train(units, ENGLISH)
     pairs = ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH))
-    sizes = {"embedding": 6, "hidden": 6, "precision": "float64", **settings}
+    sizes = {"embedding": 6, "hidden": 6, "dtype": "float64", **settings}
     model = Translator.create(pairs, source, target, **sizes)
     fit(model, pairs, **QUICK)
     return model

@@ -98,20 +98,20 @@ def _cache(text: Text, **settings: Any) -> CacheModel:
 
 def _feedforward(text: Text, **settings: Any) -> FeedForwardModel:
     """In 64 bits, so that laws hold to the last digits."""
-    model = FeedForwardModel.create(text.corpus, embedding=6, precision="float64", **settings)
+    model = FeedForwardModel.create(text.corpus, embedding=6, dtype="float64", **settings)
     fit(model, text.corpus, max_updates=30, learning_rate=0.02, batch_size=100, threads=1)
     return model
 
 
 def _recurrent(text: Text, **settings: Any) -> RecurrentModel:
-    model = RecurrentModel.create(text.corpus, precision="float64", **{"embedding": 6, "hidden": 8, **settings})
+    model = RecurrentModel.create(text.corpus, dtype="float64", **{"embedding": 6, "hidden": 8, **settings})
     fit(model, text.corpus, max_updates=20, learning_rate=0.02, batch_size=100, steps=10, pool=2, threads=1)
     return model
 
 
 def _loglinear(text: Text, features: str, **settings: Any) -> LogLinearModel:
     model = LogLinearModel.create(
-        text.corpus, features=features, classes=text.classes, precision="float64", suffix_types=2, **settings
+        text.corpus, features=features, classes=text.classes, dtype="float64", suffix_types=2, **settings
     )
     fit(model, text.corpus, optimizer="adagrad", max_updates=15, learning_rate=0.5, batch_size=200, l2=0.1, threads=1)
     return model
@@ -278,7 +278,7 @@ def _pairs(text: Text, *, trees: bool) -> ParallelCorpus:
 
 def _translator(text: Text, seed: int = 1, **settings: Any) -> Translator:
     """In 64 bits, and trained until scores depend on the source."""
-    whole = {"embedding": 6, "hidden": 8, "filters": 7, "precision": "float64", **settings}
+    whole = {"embedding": 6, "hidden": 8, "filters": 7, "dtype": "float64", **settings}
     trees = settings["encoder"] in TREE_ENCODERS
     pairs = _pairs(text, trees=trees)
     source = Tokenizer(pairs.source.vocab, format=TREE if trees else PLAIN_TEXT)

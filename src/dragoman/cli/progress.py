@@ -174,7 +174,8 @@ def format_start(started: TrainingStarted, token_name: str) -> str:
     frozen = f" ({started.frozen_parameters:,} more are frozen)" if started.frozen_parameters else ""
     sizes = (
         f"{started.parameters:,} parameters{frozen}, {started.predictions:,} {token_name}s, "
-        f"{started.updates_per_epoch:,} updates per epoch, {started.data_order}"
+        f"{started.updates_per_epoch:,} updates per epoch, {started.data_order}, {started.precision}, "
+        f"{started.threads} thread{'' if started.threads == 1 else 's'}"
     )
     if updates:
         return f"resuming after update {updates:,}: {sizes}"

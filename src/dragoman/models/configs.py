@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import AliasChoices, Field, PositiveInt, model_validator
 
 from dragoman.core.settings import Settings
 from dragoman.training.config import TrainingConfig
@@ -42,8 +42,8 @@ class NetworkConfig(Settings):
     """Dropout rate of hidden layers."""
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout rate of embeddings."""
-    precision: Literal["float32", "float64"] = "float32"
-    """Precision of all numbers; float64 needs twice the time and memory."""
+    dtype: Literal["float32", "float64"] = Field(default="float32", validation_alias=AliasChoices("dtype", "precision"))
+    """Type of the parameters; float64 needs twice the time and memory."""
 
     @model_validator(mode="after")
     def _check_softmax(self) -> Self:

@@ -29,7 +29,7 @@ from dragoman.models.base import Config, Model, SavedModel
 from dragoman.models.configs import NetworkConfig
 from dragoman.models.extension import check_lines, extend_output, extend_unknown_words
 from dragoman.models.language_model import LanguageModel
-from dragoman.nn.layers import PRECISIONS, empty_embedding, empty_linear, log_unigram, reset_linear, uniform_
+from dragoman.nn.layers import DTYPES, empty_embedding, empty_linear, log_unigram, reset_linear, uniform_
 from dragoman.nn.output import ClassFactoredSoftmax, FullSoftmax, OutputLayer, WordClasses, frequency_classes
 
 S = TypeVar("S", bound=Settings)
@@ -246,7 +246,7 @@ class EmbeddingLanguageModel(NeuralLanguageModel):
         self.embedding = empty_embedding(len(vocab), settings.embedding)  # M
         hidden_size, direct_size = self._create_body()
         self.projection, self.output = create_output(hidden_size, len(vocab), settings, classes, direct_size)
-        self.to(PRECISIONS[settings.precision])
+        self.to(DTYPES[settings.dtype])
 
     @abstractmethod
     def _create_body(self) -> tuple[int, int]:

@@ -49,12 +49,13 @@ from dragoman.models.neural import (
 )
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator_parts import TargetTokens, TranslatorOutput, gather_tokens
+from dragoman.nn.activations import tanh
 from dragoman.nn.attention import Memory, RowLayout, reinforce
 from dragoman.nn.attention_priors import PositionPrior
 from dragoman.nn.decoder import DecoderState
 from dragoman.nn.encoders import EncoderOutput
 from dragoman.nn.layers import (
-    PRECISIONS,
+    DTYPES,
     Dropout,
     default_generator,
     empty_embedding,
@@ -118,7 +119,7 @@ class Translator(NeuralModel, BaseTranslator):
         words = len(target.vocab)
         self.projection, self.output = create_output(settings.readout or size, words, settings, classes)
         self.lexicon = None if lexicon is None else LexiconBias(lexicon, words, settings.lexicon_floor)
-        self.to(PRECISIONS[settings.precision])
+        self.to(DTYPES[settings.dtype])
 
     @classmethod
     def create(
@@ -318,7 +319,7 @@ class Translator(NeuralModel, BaseTranslator):
         """Return the input of the output layer: [h; c], or a tanh layer of it.  # (rows, inputs)"""
         x = self.dropout(h if context is None else torch.cat([h, context], dim=1), generator)
         if self.readout is not None:
-            x = self.dropout(self.readout(x).tanh(), generator)
+            x = self.dropout(tanh(self.readout(x)), generator)
         return x if self.projection is None else self.projection(x)
 
     def _target_log_probs(self, x: Tensor, targets: TargetTokens) -> Tensor:

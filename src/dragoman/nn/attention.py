@@ -22,6 +22,7 @@ from torch.autograd.function import once_differentiable
 
 from dragoman.core.errors import DataError
 from dragoman.data.alignments import WordAlignments
+from dragoman.nn.activations import tanh_
 from dragoman.nn.attention_priors import AttentionHistory, AttentionPrior, PriorInput
 from dragoman.nn.layers import TypedModuleDict, empty_linear, glorot_, uniform_
 from dragoman.nn.step_products import STEPWISE_PRODUCTS, GradientContext, StepProducts
@@ -148,7 +149,7 @@ class _TanhScore(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: GradientContext, keys: Tensor, query: Tensor, w: Tensor) -> Tensor:
-        y = (keys[:, None] + query[:, :, None]).tanh_()  # (sentences, rows, longest, A)
+        y = tanh_(keys[:, None] + query[:, :, None])  # (sentences, rows, longest, A)
         ctx.save_for_backward(y, w)
         return y @ w.to(y.dtype)  # (sentences, rows, longest)
 
@@ -191,7 +192,7 @@ class Attention(nn.Module):
         """Return what attention needs of source sentences.  # (sentences, longest, D), (sentences, longest)"""
         padding_mask = torch.zeros_like(mask, dtype=vectors.dtype).masked_fill_(~mask, -torch.inf)
         features = tuple(prior.features(vectors) for prior in self.priors.values())
-        return Memory(vectors, self.score.keys(vectors), padding_mask, features)
+        return Memory(vectors, self.score.keys(vectors).to(vectors.dtype), padding_mask, features)
 
     def forward(
         self,

@@ -24,6 +24,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import conv1d
 
+from dragoman.nn.activations import tanh
 from dragoman.nn.layers import empty_linear, glorot_, uniform_
 
 MAX_JUMP = 3  # longer jumps, in both directions, have the probability MIN_JUMP_PROB
@@ -169,7 +170,7 @@ class CoveragePrior(AttentionPrior):
 
     def forward(self, given: PriorInput) -> Tensor:
         assert given.features is not None
-        return torch.tanh(given.features + given.history.coverage[..., None] * self.u) @ self.v
+        return tanh(given.features + given.history.coverage[..., None] * self.u) @ self.v
 
 
 class LocalPrior(AttentionPrior):

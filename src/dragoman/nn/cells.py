@@ -14,6 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dragoman.nn.activations import tanh
+
 CellState = tuple[Tensor, ...]  # h, or h and c, each (rows, H)
 AddProduct = Callable[[Tensor, Tensor], Tensor]  # (p, x) -> p + W x
 CellStep = Callable[[Tensor, CellState, Sequence[AddProduct]], CellState]  # p: (rows, gates * H)
@@ -32,23 +34,23 @@ class Cell(NamedTuple):
 def elman(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:
     """h_t = tanh(W_xh x_t + W_hh h_{t-1} + b_h) (eq. rnnlm:rnn)."""
     (add_h,), (h,) = products, state
-    return (add_h(p, h).tanh(),)
+    return (tanh(add_h(p, h)),)
 
 
 def lstm_without_forget_gate(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:
     """The original long short-term memory (eqs. rnnlm:lstmupdate to rnnlm:lstmhidden): dc_t/dc_{t-1} = 1."""
     (add_h,), (h, c) = products, state
     i, u, o = add_h(p, h).chunk(3, dim=1)  # (rows, H) each
-    c = i.sigmoid() * u.tanh() + c
-    return o.sigmoid() * c.tanh(), c
+    c = i.sigmoid() * tanh(u) + c
+    return o.sigmoid() * tanh(c), c
 
 
 def lstm(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:
     """Long short-term memory with a forget gate: c_t = i_t * u_t + f_t * c_{t-1} (eq. rnnlm:lstmforget)."""
     (add_h,), (h, c) = products, state
     i, f, u, o = add_h(p, h).chunk(4, dim=1)  # (rows, H) each
-    c = i.sigmoid() * u.tanh() + f.sigmoid() * c
-    return o.sigmoid() * c.tanh(), c
+    c = i.sigmoid() * tanh(u) + f.sigmoid() * c
+    return o.sigmoid() * tanh(c), c
 
 
 def gru(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellState:
@@ -60,7 +62,7 @@ def gru(p: Tensor, state: CellState, products: Sequence[AddProduct]) -> CellStat
     H = h.shape[1]
     p_gates, p_new = p.split([2 * H, H], dim=1)
     r, z = add_h(p_gates, h).sigmoid().chunk(2, dim=1)  # (rows, H) each
-    new = add_reset_h(p_new, r * h).tanh()  # (rows, H)
+    new = tanh(add_reset_h(p_new, r * h))  # (rows, H)
     return (torch.lerp(h, new.to(h.dtype), z.to(h.dtype)),)  # (1 - z) h + z new
 
 

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor, nn
 
+from dragoman.nn.activations import tanh
 from dragoman.nn.attention import Attention, Memory, RowLayout
 from dragoman.nn.attention_priors import AttentionHistory
 from dragoman.nn.cells import CELLS, CellState
 from dragoman.nn.layers import Dropout, TypedModuleDict, TypedModuleList, empty_linear, reset_linear, uniform_
 from dragoman.nn.recurrent import RecurrentLayer
-from dragoman.nn.step_products import STEPWISE_PRODUCTS, GatheredGradientProducts, StepProducts
+from dragoman.nn.step_products import STEPWISE_PRODUCTS, GatheredGradientProducts, StepProducts, product_dtype
 
 CONTEXT = "context to state"  # the name of a product of a step
 
@@ -122,16 +123,37 @@ class Decoder(nn.Module):
             for number, (layer, layer_state) in enumerate(zip(self.layers, state.layers, strict=True)):
                 m, _ = layer(m * masks[number - 1] if number and masks else m, layer_state)  # (steps, rows, H)
             return DecoderOutput(m)
+        p, dtype = self.word_inputs(m), product_dtype(m)  # (steps, rows, gates * H)
+        with torch.autocast(m.device.type, enabled=False):
+            return self._attend_to_each(p, state, memory, masks, generator, dtype)
+
+    def _attend_to_each(
+        self,
+        p: Tensor,
+        state: DecoderState,
+        memory: Memory,
+        masks: Sequence[Tensor],
+        generator: Generator | None,
+        dtype: torch.dtype | None,
+    ) -> DecoderOutput:
+        """Read all words of known sentences with attention.
+
+        # p: (steps, rows, gates * H); dtype: of the inputs of products with matrices, None for that of the parameters
+        """
         assert self.context_input is not None
-        layout = RowLayout(m.shape[1], 1)
-        products: StepProducts = GatheredGradientProducts(len(m)) if torch.is_grad_enabled() else STEPWISE_PRODUCTS
+        steps, rows = p.shape[:2]
+        layout, full = RowLayout(rows, 1), self.context_input.weight.dtype
+        products: StepProducts = STEPWISE_PRODUCTS
+        if torch.is_grad_enabled():
+            products = GatheredGradientProducts([rows] * steps, dtype)
         added = {CONTEXT: self.context_input.weight}  # matrices whose products are added to all sums of the first layer
         if len(recurrent := self.layers[0].recurrent_matrices("state 1")) == 1:
             added |= recurrent
-        states: list[DecoderState] = []
-        for t, p in enumerate(products.prepare(self.word_inputs(m), added).unbind()):  # (rows, gates * H)
+        layers = tuple(tuple(part.to(full) for part in layer) for layer in state.layers)
+        state, states = state._replace(layers=layers), []
+        for t, p_t in enumerate(products.prepare(p.to(full).flatten(0, 1), added).split(rows)):  # (rows, gates * H)
             step_masks = [mask[t] for mask in masks]
-            state = self.attention_step(p, state, memory, layout, products, step_masks, generator)
+            state = self.attention_step(p_t, state, memory, layout, products, step_masks, generator)
             states.append(state)
             products.next_step()
         choices = [state.choice for state in states if state.choice is not None]
@@ -187,6 +209,6 @@ class Bridge(nn.Module):
             final = final_states[max(0, below + number)]
             parts = {name: final[min(place, len(final) - 1)] for place, name in enumerate(self.names)}
             if not self.copy:
-                parts = {name: self.layers[number][name](part).tanh() for name, part in parts.items()}
+                parts = {name: tanh(self.layers[number][name](part)) for name, part in parts.items()}
             states.append(tuple(parts.values()))
         return tuple(states)

@@ -20,6 +20,7 @@ from torch.nn.functional import pad
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import Corpus
 from dragoman.data.trees import Treebank, TreeBatch
+from dragoman.nn.activations import tanh
 from dragoman.nn.cells import CellState
 from dragoman.nn.layers import (
     Dropout,
@@ -188,7 +189,7 @@ class ConvolutionalEncoder(nn.Module):
         before = (self.width - 1) // 2
         m = pad(m, (0, 0, before, self.width - 1 - before))  # (sentences, longest + w - 1, L_m)
         convolved = convolve(m, (batch.lengths + self.width - 1).to(device), self.filters)
-        convolved = convolved._replace(h=convolved.h.tanh())  # (sentences, longest, n)
+        convolved = convolved._replace(h=tanh(convolved.h))  # (sentences, longest, n)
         pooled = POOLINGS[self.pooling](convolved, self.k)
         return EncoderOutput(self.dropout(convolved.h, generator), convolved.mask, ((pooled,),))
 
@@ -220,7 +221,7 @@ class EncodedTrees(NamedTuple):
 
 def recursive(p: Tensor, children: tuple[CellState, ...]) -> CellState:
     """h_p = tanh(W_xp x + W_lp h_l + W_rp h_r + b_p), the recursive neural network (Socher et al. 2011)."""
-    return (p.tanh(),)
+    return (tanh(p),)
 
 
 def tree_lstm(p: Tensor, children: tuple[CellState, ...]) -> CellState:
@@ -229,10 +230,10 @@ def tree_lstm(p: Tensor, children: tuple[CellState, ...]) -> CellState:
     There is a forget gate for each child. Each depends on both children.
     """
     i, u, o, *f = p.chunk(3 + len(children), dim=1)  # (rows, H) each
-    c = i.sigmoid() * u.tanh()
+    c = i.sigmoid() * tanh(u)
     for f_k, (_, c_k) in zip(f, children, strict=True):
         c = c + f_k.sigmoid() * c_k
-    return o.sigmoid() * c.tanh(), c
+    return o.sigmoid() * tanh(c), c
 
 
 TREE_CELLS: dict[str, TreeCell] = {

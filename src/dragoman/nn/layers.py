@@ -7,7 +7,7 @@ from an explicit generator. Numbers are drawn in 64 bits, so that models of both
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from itertools import pairwise
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -16,10 +16,11 @@ import torch
 from torch import Generator, Tensor, nn
 
 from dragoman.data.corpus import Corpus
+from dragoman.nn.activations import ACTIVATIONS
 
 M = TypeVar("M", bound=nn.Module)
 
-PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
 DROPOUT_STEPS = 1 << 16  # dropout rates are rounded to multiples of 1 / DROPOUT_STEPS
 NUMBERS_PER_DRAW = 4  # 16-bit numbers in one 64-bit draw
 
@@ -129,14 +130,6 @@ class Dropout(nn.Module):
 def default_generator(device: torch.device) -> Generator:
     """Return torch's default generator of a device."""
     return torch.cuda.default_generators[device.index or 0] if device.type == "cuda" else torch.default_generator
-
-
-def step(x: Tensor) -> Tensor:
-    """Return 1 where x > 0 and -1 elsewhere. The gradient is 0, so nothing is learned through it."""
-    return torch.where(x > 0, 1.0, -1.0).to(x.dtype)
-
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"step": step, "tanh": torch.tanh, "relu": torch.relu}
 
 
 class MLP(nn.Module):

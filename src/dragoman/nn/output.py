@@ -22,7 +22,7 @@ from torch import Generator, Tensor, nn
 
 from dragoman.data.vocabulary import END, START
 from dragoman.nn.layers import empty_linear, glorot_
-from dragoman.nn.step_products import GradientContext
+from dragoman.nn.step_products import GradientContext, product_dtype
 
 CACHE_SIZE = 1 << 20  # scores computed at a time
 
@@ -233,8 +233,9 @@ def target_scores(x: Tensor, W: Tensor, b: Tensor, targets: Tensor) -> tuple[Ten
     """Return log p of one word per row, and log Z, the logarithm of the normaliser.  # (rows,) each"""
     log_probs: Tensor
     log_z: Tensor
+    dtype = product_dtype(x) or W.dtype
     with torch.autocast(x.device.type, enabled=False):
-        log_probs, log_z = _TargetLogProbs.apply(x.to(W.dtype), W, b, targets)  # type: ignore[no-untyped-call]
+        log_probs, log_z = _TargetLogProbs.apply(x, W, b, targets, dtype)  # type: ignore[no-untyped-call]
     return log_probs, log_z
 
 
@@ -255,18 +256,24 @@ class _TargetLogProbs(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: GradientContext, x: Tensor, W: Tensor, b: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        needs_grad = any(ctx.needs_input_grad)
+    def forward(
+        ctx: GradientContext, x: Tensor, W: Tensor, b: Tensor, targets: Tensor, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        needs_grad, is_full = any(ctx.needs_input_grad), dtype == b.dtype
+        x, W = x.to(dtype), W.to(dtype)
         rows_at_once = max(16, CACHE_SIZE // len(W))
-        e = x.new_empty((len(x) if needs_grad else min(rows_at_once, len(x)), len(W)))  # (rows, |V|)
-        target_score, best, z = x.new_empty((3, len(x))).unbind()  # (rows,) each
+        e = x.new_empty((len(x) if needs_grad else 0, len(W)))  # (rows, |V|)
+        buffer = b.new_empty((0 if needs_grad and is_full else min(rows_at_once, len(x)), len(W)))
+        target_score, best, z = b.new_empty((3, len(x))).unbind()  # (rows,) each
         for first in range(0, len(x), rows_at_once):
             rows = slice(first, first + rows_at_once)
-            part = e[rows] if needs_grad else e[: len(x[rows])]
-            torch.addmm(b, x[rows], W.t(), out=part)
-            torch.amax(part, dim=1, out=best[rows])
-            torch.gather(part, 1, targets[rows, None], out=target_score[rows, None])
-            torch.sum(part.sub_(best[rows, None]).exp_(), dim=1, out=z[rows])
+            s = e[rows] if needs_grad and is_full else buffer[: len(x[rows])]
+            torch.addmm(b, x[rows], W.t(), out=s) if is_full else torch.add(x[rows] @ W.t(), b, out=s)
+            torch.amax(s, dim=1, out=best[rows])
+            torch.gather(s, 1, targets[rows, None], out=target_score[rows, None])
+            torch.sum(s.sub_(best[rows, None]).exp_(), dim=1, out=z[rows])
+            if needs_grad and not is_full:
+                e[rows] = s
         log_z = best + z.log()
         ctx.save_for_backward(x, W, targets, z)
         ctx.e = e if needs_grad else None
@@ -280,7 +287,8 @@ class _TargetLogProbs(torch.autograd.Function):
         if e is None:
             raise RuntimeError("the gradient of these log-probabilities was taken already; compute them again")
         ds = (g_z - g) / z  # (rows,) gradient of the scores, divided by e
-        dx = (e @ W).mul_(ds[:, None]).addcmul_(g[:, None], W[targets])  # (rows, inputs)
-        dW = (e.t() @ (x * ds[:, None])).index_add_(0, targets, x * g[:, None])  # (|V|, inputs)
-        db = (ds @ e).index_add_(0, targets, g)  # (|V|,)
-        return dx, dW, db, None
+        dx = (e @ W).to(g.dtype).mul_(ds[:, None]).addcmul_(g[:, None], W[targets].to(g.dtype))  # (rows, inputs)
+        dW = (e.t() @ (x * ds[:, None]).to(x.dtype)).to(g.dtype)  # (|V|, inputs)
+        dW.index_add_(0, targets, x * g[:, None])
+        db = (ds.to(e.dtype) @ e).to(g.dtype).index_add_(0, targets, g)  # (|V|,)
+        return dx, dW, db, None, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 
 from dragoman.nn.cells import CELLS, CellState
 from dragoman.nn.layers import Dropout, TypedModuleList, empty_linear, reset_gate_biases, uniform_
-from dragoman.nn.step_products import STEPWISE_PRODUCTS, StepProducts
+from dragoman.nn.step_products import STEPWISE_PRODUCTS, GatheredGradientProducts, StepProducts, product_dtype
 
 FUSED = ("lstm", "rnn")  # cells whose equations are those of torch.lstm and torch.rnn_tanh
 MIN_STEPS_AT_ONCE = 2  # mean number of steps with the same rows, below which rows are read as a packed sequence
@@ -77,16 +77,42 @@ class RecurrentLayer(nn.Module):
         return self._read(x, state, self.weight_dropout(self.recurrent.weight, generator))
 
     def _read(self, x: Tensor, state: CellState, W_h: Tensor) -> tuple[Tensor, CellState]:
-        return self._fused(x, state, W_h) if self.cell_name in FUSED else self.fold(x, state, W_h)
+        is_fused = self.cell_name in FUSED and product_dtype(x) is None
+        return self._fused(x, state, W_h) if is_fused else self.fold(x, state, W_h)
 
     def fold(self, x: Tensor, state: CellState, W_h: Tensor | None = None) -> tuple[Tensor, CellState]:
         """Read rows of equal length step by step: the definition of `forward`."""
-        products = [partial(STEPWISE_PRODUCTS.add, part, W) for part, W in self.recurrent_matrices(W_h=W_h).items()]
+        steps, rows = x.shape[:2]
+        h, state = self._fold(x.flatten(0, 1), [rows] * steps, state, W_h)
+        return h.unflatten(0, (steps, rows)), state
+
+    def _fold(
+        self, x: Tensor, sizes: Sequence[int], state: CellState, W_h: Tensor | None = None
+    ) -> tuple[Tensor, CellState]:
+        """Read rows step by step. The numbers of rows of the steps are `sizes`; later steps have the first rows.
+
+        # x: (tokens, inputs) -> h (tokens, H), state of each row after its last token
+        """
+        p, dtype, full = self.input(x), product_dtype(x), self.input.weight.dtype  # (tokens, gates * H)
+        state, ended = tuple(part.to(full) for part in state), list[CellState]()  # ended: the shortest rows first
         h = []
-        for p in self.input(x).unbind():  # (rows, gates * H)
-            state = self.cell.step(p, state, products)
-            h.append(state[0])
-        return torch.stack(h), state
+        with torch.autocast(x.device.type, enabled=False):
+            products: StepProducts = STEPWISE_PRODUCTS
+            if torch.is_grad_enabled():
+                products = GatheredGradientProducts(sizes, dtype)
+            matrices = self.recurrent_matrices(W_h=W_h)
+            if len(matrices) == 1:
+                p = products.prepare(p.to(full), matrices)
+            add = [partial(products.add, part, W) for part, W in matrices.items()]
+            for p_t in p.to(full).split(sizes):  # (rows, gates * H)
+                if len(p_t) < len(state[0]):
+                    ended.append(tuple(part[len(p_t) :] for part in state))
+                    state = tuple(part[: len(p_t)] for part in state)
+                state = self.cell.step(p_t, state, add)
+                h.append(state[0])
+                products.next_step()
+            parts = zip(state, *reversed(ended), strict=True)
+            return torch.cat(h), tuple(torch.cat(rows) for rows in parts)
 
     def forward_packed(self, x: Tensor, batch_sizes: Tensor, state: CellState) -> tuple[Tensor, CellState]:
         """Read rows of different lengths, given in the order of a `PackedOrder`, without weight dropout.
@@ -97,8 +123,10 @@ class RecurrentLayer(nn.Module):
         # x: (tokens, inputs) -> h (tokens, H), state of each row after its last token
         """
         W_h = self.recurrent.weight
+        if self.cell_name not in FUSED or product_dtype(x) is not None:
+            return self._fold(x, batch_sizes.tolist(), state, W_h)
         sizes, steps = torch.unique_consecutive(batch_sizes, return_counts=True)
-        if self.cell_name in FUSED and len(batch_sizes) < MIN_STEPS_AT_ONCE * len(sizes):
+        if len(batch_sizes) < MIN_STEPS_AT_ONCE * len(sizes):
             return self._fused(x, state, W_h, batch_sizes)
         outputs: list[Tensor] = []
         ended: list[CellState] = []  # states of rows that have ended, the shortest rows first
@@ -106,7 +134,7 @@ class RecurrentLayer(nn.Module):
             if rows < len(state[0]):
                 ended.append(tuple(part[rows:] for part in state))
                 state = tuple(part[:rows] for part in state)
-            h, state = self._read(tokens.unflatten(0, (-1, rows)), state, W_h)
+            h, state = self._fused(tokens.unflatten(0, (-1, rows)), state, W_h)
             outputs.append(h.flatten(0, 1))
         parts = zip(state, *reversed(ended), strict=True)
         return torch.cat(outputs), tuple(torch.cat(rows) for rows in parts)

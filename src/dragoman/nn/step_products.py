@@ -7,7 +7,7 @@ the input of each step, and when the gradients of all steps' outputs are known, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ class StepProducts:
     def prepare(self, p: Tensor, matrices: Mapping[str, Tensor]) -> Tensor:
         """Return the terms that the sums of all steps start with, where `add` will add exactly these products.
 
-        # p: (steps, rows, outputs), matrices: (outputs, inputs) each
+        # p: (rows of all steps, outputs), matrices: (outputs, inputs) each
         """
         return p
 
@@ -56,12 +56,18 @@ STEPWISE_PRODUCTS = StepProducts()
 
 
 class GatheredGradientProducts(StepProducts):
-    """Products of a given number of steps, whose matrices get their gradients from all steps at once."""
+    """Products of a given number of steps, whose matrices get their gradients from all steps at once.
 
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
+    With a `dtype` such as bfloat16, products have inputs of this type. Each matrix is converted once.
+    """
+
+    def __init__(self, sizes: Sequence[int], dtype: torch.dtype | None = None) -> None:
+        """`sizes` are the numbers of rows (or sentences) of the steps."""
+        self._sizes = list(sizes)
+        self._dtype = dtype
         self._step = 0
         self._inputs: dict[str, list[Tensor]] = {}  # by product: the input of each step
+        self._matrices: dict[str, Tensor] = {}  # by product: its matrix, without gradients
         self._zeros: dict[str, tuple[Tensor, ...]] = {}  # by product: a zero term for each step
         self._prepared: set[str] = set()
 
@@ -76,25 +82,37 @@ class GatheredGradientProducts(StepProducts):
         return p
 
     def add(self, name: str, W: Tensor, p: Tensor, x: Tensor) -> Tensor:
+        x = x if self._dtype is None else x.to(self._dtype)
         if name in self._prepared:
             self._inputs[name].append(x.detach())
         else:
-            p = p + self._zero_term(name, x, W, _GatheredGradient, (len(x), len(W)))
-        return torch.addmm(p, x, W.detach().t())
+            p = p + self._zero_term(name, x, W, _GatheredGradient, (len(W),))
+        return self._add_product(p, x, self._matrix(name, W).t())
 
     def linear(self, name: str, W: Tensor, x: Tensor) -> Tensor:
-        return torch.addmm(self._zero_term(name, x, W, _GatheredGradient, (len(x), len(W))), x, W.detach().t())
+        x = x if self._dtype is None else x.to(self._dtype)
+        zero = self._zero_term(name, x, W, _GatheredGradient, (len(W),))
+        return torch.addmm(zero, x, self._matrix(name, W).t()).to(W.dtype)
 
     def per_sentence(self, name: str, M: Tensor, x: Tensor) -> Tensor:
-        zero = self._zero_term(name, x, M, _GatheredGradientPerSentence, (*x.shape[:2], M.shape[2]))
+        zero = self._zero_term(name, x, M, _GatheredGradientPerSentence, (x.shape[1], M.shape[2]))
         return torch.baddbmm(zero, x, M.detach())
+
+    def _add_product(self, p: Tensor, x: Tensor, W: Tensor) -> Tensor:
+        """p + x W.  # p: (rows, outputs), x: (rows, inputs), W: (inputs, outputs)"""
+        return torch.addmm(p, x, W) if p.dtype == x.dtype else p + torch.mm(x, W)
+
+    def _matrix(self, name: str, W: Tensor) -> Tensor:
+        if name not in self._matrices:
+            self._matrices[name] = W.detach() if self._dtype is None else W.detach().to(self._dtype)
+        return self._matrices[name]
 
     def _zero_term(self, name: str, x: Tensor, W: Tensor, function: type[Function], shape: tuple[int, ...]) -> Tensor:
         """Record the input of a product and return a zero term at which the gradient of its output arrives."""
         if name not in self._zeros:
             self._inputs[name] = []
-            zeros = x.new_zeros(self._steps, *shape)
-            self._zeros[name] = _apply(function, zeros, W, self._inputs[name]).unbind()
+            zeros = x.new_zeros(sum(self._sizes), *shape)
+            self._zeros[name] = _apply(function, zeros, W, self._inputs[name]).split(self._sizes)
         self._inputs[name].append(x.detach())
         return self._zeros[name][self._step]
 
@@ -115,10 +133,9 @@ class _GatheredGradient(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: GradientContext, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (dp,) = gradients  # (steps, rows, outputs)
-        x = torch.cat(ctx.inputs)  # (steps * rows, inputs)
-        ctx.inputs.clear()
-        return dp, dp.flatten(0, 1).t().to(x.dtype) @ x, None
+        (dp,) = gradients  # (rows of all steps, outputs)
+        x = torch.cat(ctx.inputs)  # (rows of all steps, inputs)
+        return dp, dp.to(x.dtype).t() @ x, None
 
 
 class _GatheredGradientPerSentence(_GatheredGradient):
@@ -127,7 +144,15 @@ class _GatheredGradientPerSentence(_GatheredGradient):
     @staticmethod
     @once_differentiable
     def backward(ctx: GradientContext, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (dp,) = gradients  # (steps, sentences, rows, outputs)
+        (dp,) = gradients  # (steps * sentences, rows, outputs)
         x = torch.cat(ctx.inputs, dim=1)  # (sentences, steps * rows, inputs)
-        ctx.inputs.clear()
-        return None, torch.bmm(x.transpose(1, 2), dp.transpose(0, 1).flatten(1, 2).to(x.dtype)), None
+        dp = (
+            dp.unflatten(0, (len(ctx.inputs), len(x))).transpose(0, 1).flatten(1, 2)
+        )  # (sentences, steps * rows, outputs)
+        return None, torch.bmm(x.transpose(1, 2), dp.to(x.dtype)), None
+
+
+def product_dtype(tensor: Tensor) -> torch.dtype | None:
+    """Return the type that `torch.autocast` asks for products of this tensor, or None outside of it."""
+    device = tensor.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
-from typing import cast
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch import nn
 
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.settings import validate
-from dragoman.core.threads import limit_threads
+from dragoman.core.threads import available_cores, limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.placeholders import has_placeholders
 from dragoman.data.unknown_words import ClosedVocabulary
@@ -50,9 +50,10 @@ from dragoman.training.objectives import (
     with_unknown_words,
 )
 from dragoman.training.pace import PaceLog, TimeReserve
+from dragoman.training.precision import Precision, choose_precision
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, ExamplesT, LikelihoodModel, StorableModel, TranslationModel
-from dragoman.training.run_directory import TrainingDirectory, arrays_fingerprint
+from dragoman.training.run_directory import TrainingDirectory, arrays_fingerprint, stored_training_settings
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -71,6 +72,8 @@ class TrainingStarted:
     dev_loss: float | None = None  # of a model that was trained before, when training starts
     replay_dev_loss: float | None = None  # of the old dev text, then
     time_limit: float = math.inf  # in seconds, for all runs
+    threads: int = 1
+    precision: str = "float32"  # of matrix products
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,8 @@ def fit(
     earlier = _earlier_data(model)
     if earlier and config.unknown_rate is None:
         config = validate(config, {"unknown_rate": 0.0}, "settings")
+    stored = {} if output is None or force else stored_training_settings(Path(output))
+    config = with_machine_settings(config, stored, model)
     task = create_task(model, data, dev, config, objective, replay, replay_dev)
     task = replace(task, start=start, elapsed_seconds=elapsed_seconds, reserve=reserve or TimeReserve())
     lock = nullcontext() if output is None else directory_lock(Path(output))
@@ -158,6 +163,20 @@ def fit(
             metadata = {"training": config.model_dump(mode="json"), "data": _describe_data(model, texts)}
             model.training_metadata = {**metadata, "trained_from": earlier} if earlier else metadata
         return _start_or_resume(model, task, output, callback, force=force, evaluate_first=bool(earlier))
+
+
+def with_machine_settings(config: TrainingConfig, stored: Mapping[str, Any], model: nn.Module) -> TrainingConfig:
+    """Return the settings with the number of threads and the precision that are not given.
+
+    A training run that is resumed has those that are stored, because others would give other bits.
+    """
+    threads = config.threads or stored.get("threads") or available_cores()
+    precision = config.precision
+    if precision == "auto" and stored.get("precision") in get_args(Precision):
+        precision = stored["precision"]
+    else:
+        precision = choose_precision(precision, model, config.device)
+    return validate(config, {"threads": threads, "precision": precision}, "settings")
 
 
 def _start_or_resume(
@@ -324,6 +343,8 @@ def _run(
             state.progress.best_dev_loss if not state.progress.update else None,
             evaluate_loss(task.replay_dev, state, task) if not state.progress.update else None,
             math.inf if task.config.minutes is None else 60 * task.config.minutes,
+            task.config.threads or available_cores(),
+            task.config.precision,
         )
     )
     with catch_stop_signals() as request:

@@ -26,6 +26,7 @@ from dragoman.training.optimizers import (
     scheduled_learning_rate,
 )
 from dragoman.training.pace import PaceKeeper, PaceLog, TimeReserve
+from dragoman.training.precision import product_precision
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, RegularizedModel
 
@@ -182,7 +183,8 @@ def _compute_gradients(
     predictions, total = int(batch.sizes.sum()), 0.0
     for number, indices in enumerate(memory_chunks(batch, MAX_PREDICTIONS)):
         generator = step_generator(config.seed, update, number, parameters[0].device)
-        losses, state.carry = task.objective(batch.select(indices), generator, state.carry)
+        with product_precision(config.precision, parameters[0].device):
+            losses, state.carry = task.objective(batch.select(indices), generator, state.carry)
         loss = losses.sum() / predictions
         loss.backward()
         total += float(loss.detach())

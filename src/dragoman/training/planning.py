@@ -17,10 +17,11 @@ import numpy as np
 from torch import nn
 
 from dragoman.core.threads import available_cores, limit_threads
-from dragoman.training.config import TrainingConfig
+from dragoman.training.config import LIMITS, TrainingConfig
 from dragoman.training.fit import create_task, on_device
 from dragoman.training.loop import TrainState, training_steps
 from dragoman.training.pace import TimeReserve
+from dragoman.training.precision import choose_precision
 from dragoman.training.protocols import Examples
 
 DEFAULT_MINUTES = 60.0  # at most, if no time is given
@@ -59,7 +60,9 @@ class Speed:
 
 def measure_speed(model: nn.Module, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
     """Train a model for a few updates. Its parameters change."""
-    config = config.model_copy(update={"max_epochs": None, "max_updates": None, "minutes": None})
+    precision = choose_precision(config.precision, model, config.device)
+    limits = dict.fromkeys(LIMITS)
+    config = config.model_copy(update={**limits, "precision": precision})
     times, predictions, total = list[float](), list[int](), 0.0
     with limit_threads(config.threads), on_device(model, config.device):
         task, state = create_task(model, data, None, config), TrainState.create(model, config)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry
-from dragoman.core.settings import config_differences
+from dragoman.core.settings import config_differences, validate
 from dragoman.core.types import Arrays
 from dragoman.data.corpus import arrays_checksum
 from dragoman.io.digests import FILES
@@ -50,8 +50,18 @@ if TYPE_CHECKING:
 
 MACHINE_SETTINGS = ("threads", "device")  # settings of the machine rather than of the training run
 CHANGEABLE_SETTINGS = ("max_epochs", "max_updates", "minutes", "patience")  # when training is resumed
+EARLIER_DEFAULTS = {"precision": "float32"}  # of settings whose defaults are not what runs without them used
 PARAMETERS, BEST, OPTIMIZER, AVERAGE, CARRY = "parameters/", "best/", "optimizer/", "average/", "carry/"
 PROGRESS = "progress"
+
+
+def stored_training_settings(path: Path) -> Mapping[str, object]:
+    """Return the settings of the training run in a directory; none if there is no run, or a broken one."""
+    try:
+        settings = read_config(path).get("training") if (path / CHECKPOINT_FILE).is_file() else None
+    except DataError:
+        return {}
+    return {**EARLIER_DEFAULTS, **settings} if isinstance(settings, dict) else {}
 
 
 @dataclass(frozen=True)
@@ -112,7 +122,11 @@ class TrainingDirectory:
         old.pop(FILES, None)
         for name, kind in (("model", type(self.model.settings)), ("training", TrainingConfig)):
             if isinstance(old.get(name), dict):  # settings that did not exist then have their defaults
-                old[name] = {**kind().model_dump(mode="json"), **old[name]}
+                given = {**EARLIER_DEFAULTS, **old[name]} if name == "training" else old[name]
+                try:
+                    old[name] = validate(kind, given, str(self.path)).model_dump(mode="json")
+                except DataError as error:
+                    raise DataError(f"{broken} ({error})") from None
         new = json.loads(json.dumps(self.model.configs()[CONFIG_FILE]))
         limits = []
         for settings in (old.get("training", {}), new.get("training", {})):

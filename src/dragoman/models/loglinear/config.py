@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from dragoman.core.settings import Settings
 
@@ -26,8 +26,8 @@ class LogLinearConfig(Settings):
     """An ending is a suffix if at least this many words of the vocabulary share it."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Share of the active features that training leaves out."""
-    precision: Literal["float32", "float64"] = "float32"
-    """Precision of weights and gradients. Scores and probabilities always have 64 bits."""
+    dtype: Literal["float32", "float64"] = Field(default="float32", validation_alias=AliasChoices("dtype", "precision"))
+    """Type of weights and gradients. Scores and probabilities always have 64 bits."""
 
     @field_validator("features", mode="before")
     @classmethod

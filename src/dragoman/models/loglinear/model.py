@@ -33,7 +33,7 @@ from dragoman.models.loglinear.weights import (
     plan_weights,
 )
 from dragoman.models.neural import LanguageModelOutput, NeuralLanguageModel, saved_settings
-from dragoman.nn.layers import PRECISIONS, log_unigram
+from dragoman.nn.layers import DTYPES, log_unigram
 
 VALUES, NAMES = "values.", "names."  # prefixes of the arrays of a value table
 Classes = Mapping[str, str] | NDArray[np.integer]
@@ -66,7 +66,7 @@ class LogLinearModel(NeuralLanguageModel):
         training_metadata: Mapping[str, object] | None = None,
     ):
         super().__init__(settings, training_metadata)
-        dtype = PRECISIONS[settings.precision]
+        dtype = DTYPES[settings.dtype]
         self.vocab, self.unknown = vocab, unknown
         self.extractor, self.layout = extractor, layout
         self.notes = notes  # automatic decisions about the weights, for the user
