@@ -27,6 +27,7 @@ from dragoman.search.repetition import (
     MAX_DIGITS,
     MAX_UNKNOWN,
     RepetitionBlockingScorer,
+    RepetitionLimits,
     block_repetition,
     count_letters,
 )
@@ -147,10 +148,13 @@ def test_numbers_do_not_run_away(source: str, most: int) -> None:
     batch = Batch.empty(1, source_of([source]))
     graph = {" ".join(digits[:n]): {digits[n]: 0.9, "</s>": 0.1} for n in range(50)}
     endless = GraphScorer(" ".join("0123456789"), graph)
-    for scorer, length in ((endless, 50), (block_repetition(endless, endless.vocab.tokens, are_words=False), most)):
+    for scorer, length in (
+        (endless, 50),
+        (block_repetition(endless, RepetitionLimits.of(endless.vocab.tokens, are_words=False)), most),
+    ):
         [[hypothesis]] = beam_search(scorer, batch, beam_size=1, max_words=60)
         assert len(hypothesis.ids) == length
-    free = block_repetition(endless, endless.vocab.tokens, are_words=False, limits_digits=False)
+    free = block_repetition(endless, RepetitionLimits.of(endless.vocab.tokens, are_words=False, limits_digits=False))
     [[hypothesis]] = beam_search(free, batch, beam_size=1, max_words=60)
     assert len(hypothesis.ids) == 50, "in a text about numbers"
 
@@ -160,7 +164,9 @@ def test_several_numbers_are_not_one() -> None:
     graph = {" ".join(numbers[:n]): {numbers[n]: 0.9, "</s>": 0.1} for n in range(len(numbers))}
     endless = GraphScorer(" ".join(numbers), graph)
     [[hypothesis]] = beam_search(
-        block_repetition(endless, endless.vocab.tokens, are_words=False), Batch.empty(1), beam_size=1
+        block_repetition(endless, RepetitionLimits.of(endless.vocab.tokens, are_words=False)),
+        Batch.empty(1),
+        beam_size=1,
     )
     assert endless.text(hypothesis.ids) == " ".join(numbers[:-1]), "the second one would have 14 digits"
 

@@ -14,7 +14,6 @@ from dragoman import Corpus, DataError, fit
 from dragoman.align.aligner import Aligner
 from dragoman.combine.ensemble import Ensemble
 from dragoman.combine.shortlist import Shortlist, ShortlistScorer
-from dragoman.core.scorer import log_prob
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
@@ -159,16 +158,6 @@ def test_an_ensemble_computes_only_the_possible_words(mode: Any, lists: tuple[in
     possible = by_hand.isfinite().any(dim=0).nonzero()[:, 0]
     assert possible.tolist() == (list(range(1, len(TARGET.vocab))) if words is None else words.tolist())  # not <s>
     assert sparse.shape == (len(GERMAN), len(TARGET.vocab) if words is None else len(words))
-
-
-def test_prepared_translators_have_the_same_scores() -> None:
-    model = trained()
-    prepared = model.prepare_for_search()
-    assert prepared is not model
-    batch = Batch.from_sentences(TARGET.encode(ENGLISH), SOURCE.encode(GERMAN))
-    torch.testing.assert_close(log_prob(prepared, batch), log_prob(model, batch))
-    without = trained(attention="none")
-    assert without.prepare_for_search() is without, "no table without attention"
 
 
 def test_a_prefix_must_be_in_the_shortlist() -> None:

@@ -29,6 +29,7 @@ from dragoman.data.vocabulary import Vocab
 from dragoman.models.cache import CacheModel
 from dragoman.models.configs import TREE_ENCODERS
 from dragoman.models.language_model import LanguageModel
+from dragoman.models.quantized_translator import QuantizedTranslator
 from dragoman.models.translator import Translator
 from dragoman.ngram.arpa import read_arpa, write_arpa
 from dragoman.ngram.class_model import ClassNgramModel
@@ -332,6 +333,12 @@ TRANSLATORS: dict[str, Callable[[Text], Any]] = {
         coverage=3,
         local=4.0,
     ),
+    "bidirectional, perceptron, readout, quantized": lambda text: QuantizedTranslator.quantize(
+        _translator(text, encoder="bidirectional", attention="mlp", readout=5)
+    ),
+    "reverse, dot, two GRUs, lexicon, quantized": lambda text: QuantizedTranslator.quantize(
+        _translator(text, encoder="reverse", attention="dot", cell="gru", layers=2, lexicon=True)
+    ),
     "bidirectional, perceptron, lexicon, by a shortlist": lambda text: _shortlisted(
         text, encoder="bidirectional", attention="mlp", lexicon=True, lexicon_floor=0.05
     ),
@@ -381,7 +388,7 @@ TRANSLATORS: dict[str, Callable[[Text], Any]] = {
     ),
 }
 
-COMPOSED = ("ensemble", "language model", "shortlist")  # in the names of models that contain other models
+COMPOSED = ("ensemble", "language model", "shortlist", "quantized")  # in the names of models that contain other models
 SINGLE = [name for name in TRANSLATORS if not any(word in name for word in COMPOSED)]
 
 

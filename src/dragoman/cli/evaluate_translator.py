@@ -17,6 +17,7 @@ from dragoman.cli.options import (
     NoSplit,
     PairFileOptions,
     SearchOptions,
+    SearchPrecision,
     SrcField,
     Threads,
     check_output_file,
@@ -67,6 +68,7 @@ class TranslatorEvaluationOptions(OptionGroup):
         ),
     ] = False
     output: Annotated[Path | None, option("--output FILE", "Write the translations to this file.")] = None
+    precision: SearchPrecision = None
     threads: Threads = None
 
     def given(self) -> list[str]:
@@ -131,7 +133,7 @@ def evaluate_translators(
 def _load_systems(models: Sequence[Path], options: TranslatorEvaluationOptions) -> dict[str, BaseTranslator]:
     """Check the options that concern the systems, and load them."""
     from dragoman.combine.load_translators import ensemble_of, load_with_shortlists
-    from dragoman.models.loading import MODEL_CLASSES, check_distinct, read_model_kind
+    from dragoman.models.loading import MODEL_CLASSES, TRANSLATOR_KINDS, check_distinct, read_model_kind
 
     if options.diagnose and options.search.shortlist is not None:
         raise DataError("--diagnose scores references without a shortlist; remove --shortlist")
@@ -140,9 +142,9 @@ def _load_systems(models: Sequence[Path], options: TranslatorEvaluationOptions) 
         raise DataError("--output is for the translations of one system; evaluate one, or use --ensemble")
     check_output_file("--output", options.output)
     for path in models:
-        if (kind := read_model_kind(path)) in MODEL_CLASSES and kind != "translator":
+        if (kind := read_model_kind(path)) in MODEL_CLASSES and kind not in TRANSLATOR_KINDS:
             raise DataError(f"{path}: is a language model ({kind}), not a translator; evaluate it with --text FILE")
-    loaded = load_with_shortlists(models, options.search.shortlist)
+    loaded = load_with_shortlists(models, options.search.shortlist, options.precision)
     warn_if_unfinished(models)
     if options.ensemble and len(loaded) > 1:
         return {" + ".join(map(str, models)): ensemble_of(models, loaded)}

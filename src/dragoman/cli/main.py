@@ -12,6 +12,7 @@ from time import perf_counter
 import dragoman
 from dragoman.cli.commands import program_help
 
+SPIN_COUNT = "2000"  # iterations of the loop in which a thread of torch waits before it gives up its core
 _start_time = perf_counter()  # of the command
 
 # At exit Python searches for cyclic garbage several times. With torch and numba loaded this can take seconds, and the
@@ -36,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             # Torch's threads (GNU OpenMP) wait for each other in busy loops, which waste the cores if other programs use
             # them. Short loops are as fast on an idle machine.
-            os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+            os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
             from dragoman.cli.app import run
 
             code = run(arguments)

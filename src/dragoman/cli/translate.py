@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from dragoman.cli.messages import info, warn_if_unfinished
 from dragoman.cli.option_groups import with_option_groups
-from dragoman.cli.options import Field, InputText, Threads, TranslatorsAndFiles, check_output_file, limited_threads
+from dragoman.cli.options import (
+    Field,
+    InputText,
+    SearchPrecision,
+    Threads,
+    TranslatorsAndFiles,
+    check_output_file,
+    limited_threads,
+)
 from dragoman.cli.translate_documents import (
     DocumentOptions,
     TranslateInput,
@@ -46,6 +54,7 @@ def translate(
     sampling: SamplingOptions = SamplingOptions(),
     fusion: FusionOptions = FusionOptions(),
     output: OutputOptions = OutputOptions(),
+    precision: SearchPrecision = None,
     threads: Threads = None,
 ) -> None:
     """Translate standard input, a file line by line, or documents.
@@ -87,7 +96,7 @@ def translate(
     with limited_threads(threads):
         if at_terminal:
             info("loading ...")
-        model = _load(given.models, search, fusion, needs_attention=output.alignments is not None)
+        model = _load(given.models, search, fusion, precision, needs_attention=output.alignments is not None)
         if given.documents:
             translate_documents(model, given.documents, search, documents)
             return
@@ -115,12 +124,17 @@ def _translate_lines(
 
 
 def _load(
-    models: Sequence[Path], search: LineTranslatorOptions, fusion: FusionOptions, *, needs_attention: bool
+    models: Sequence[Path],
+    search: LineTranslatorOptions,
+    fusion: FusionOptions,
+    precision: str | None,
+    *,
+    needs_attention: bool,
 ) -> BaseTranslator:
     """Load translators as one, and check the options that depend on it before the first line is read."""
     from dragoman.combine.load_translators import load_translators, require_attention
 
-    model = load_translators(models, **vars(fusion), shortlist=search.shortlist)
+    model = load_translators(models, **vars(fusion), shortlist=search.shortlist, precision=precision)
     warn_if_unfinished(models)
     if search.shortlist is not None:
         over = "over the words of each line's shortlist"

@@ -51,10 +51,10 @@ def _load_segmenter(path: Path, *, source: bool) -> Segmenter:
     """Return the segmenter of a language model, or of one language of a translator."""
     from dragoman.data.tokenizer import TREE
     from dragoman.models.loading import load
-    from dragoman.models.translator import Translator
+    from dragoman.models.translation import BaseTranslator
 
     model = load(path)
-    if not isinstance(model, Translator):
+    if not isinstance(model, BaseTranslator):
         if source:
             raise DataError(f"{path}: a language model has no source; remove --source")
         return model.vocab.segmenter

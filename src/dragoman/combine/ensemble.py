@@ -229,6 +229,13 @@ class Ensemble(Combination, BaseTranslator):
     def has_attention(self) -> bool:
         return any(isinstance(member, BaseTranslator) and member.has_attention for member in self.members)
 
+    def prepare_for_search(self) -> Combination:
+        """Return an equivalent scorer whose translators are prepared for search."""
+        members = [
+            member.prepare_for_search() if isinstance(member, BaseTranslator) else member for member in self.members
+        ]
+        return Combination(members, self.weights, self.mode)
+
     @property
     def without_shortlist(self) -> Ensemble:
         members = [

@@ -28,6 +28,7 @@ def load_translators(
     lm_weight: float | None = None,
     fusion: str | None = None,
     shortlist: Path | None = None,
+    precision: str | None = None,
 ) -> BaseTranslator:
     """Load one translator, or several as an ensemble.
 
@@ -37,6 +38,7 @@ def load_translators(
         lm_weight: its share with linear fusion, its exponent with log-linear fusion. Default: 0.2.
         fusion: "linear" or "log-linear". Default: log-linear.
         shortlist: directory of an aligner whose lexicon restricts the words of each translation.
+        precision: see `load_translator`.
     """
     if language_model is None and (lm_weight is not None or fusion is not None):
         raise DataError("--lm-weight and --fusion need a language model; name it with --lm DIR")
@@ -47,7 +49,7 @@ def load_translators(
     if fusion == "linear" and shortlist is not None:
         raise DataError("--shortlist excludes words that --fusion linear would allow again; use --fusion log-linear")
     check_distinct(paths)
-    model, path = ensemble_of(paths, load_with_shortlists(paths, shortlist)), paths[0]
+    model, path = ensemble_of(paths, load_with_shortlists(paths, shortlist, precision)), paths[0]
     if language_model is None:
         return model
     from dragoman.combine.ensemble import Ensemble
@@ -72,9 +74,11 @@ def ensemble_of(paths: Sequence[Path], models: Sequence[BaseTranslator]) -> Base
     return Ensemble(models, names=[str(path) for path in paths])
 
 
-def load_with_shortlists(paths: Sequence[Path], aligner: Path | None) -> list[BaseTranslator]:
+def load_with_shortlists(
+    paths: Sequence[Path], aligner: Path | None, precision: str | None = None
+) -> list[BaseTranslator]:
     """Load translators, with shortlists from the lexicon of an aligner if there is one."""
-    models: list[BaseTranslator] = [load_translator(path) for path in paths]
+    models: list[BaseTranslator] = [load_translator(path, precision) for path in paths]
     if aligner is None:
         return models
     from dragoman.align.aligner import Aligner

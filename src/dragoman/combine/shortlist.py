@@ -21,6 +21,7 @@ from dragoman.core.errors import DataError
 from dragoman.core.scorer import Carry, State, scatter_to_vocabulary
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START, UNK, Vocab
+from dragoman.models.quantized_translator import QuantizedTranslator
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator import Translator
 from dragoman.nn.output import WordSubset
@@ -98,7 +99,7 @@ class ShortlistScorer(BaseTranslator):
     """A translator that assigns zero probability to all words outside a sentence's shortlist."""
 
     def __init__(self, model: BaseTranslator, shortlist: Shortlist):
-        if not isinstance(model, Translator):
+        if not isinstance(model, Translator | QuantizedTranslator):
             raise DataError("a shortlist is for a single translator; give one to each member of an ensemble")
         if model.classes is not None:
             raise DataError("a class-factored softmax cannot be limited to a shortlist; train with --softmax full")

@@ -30,7 +30,7 @@ from dragoman.experiments.results import (
 )
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.experiments.trainer import SILENT, Callbacks, TrainedRung
-from dragoman.models.loading import load_language_model, load_translator
+from dragoman.models.loading import load_language_model, load_trained_translator
 from dragoman.models.translator import Translator
 
 MINUTES = 20.0  # for everything, by default
@@ -144,7 +144,7 @@ class CorpusExperiment(Experiment[CorpusSplit, CorpusResults]):
         if split.is_parallel:
             lexicon, pairs = self._train_lexicon(split)
             translators: dict[str, TrainedRung[Translator]] = {}
-            trainer = self.trainer(recipes.CORPUS_TRANSLATORS, split, split, load_translator)
+            trainer = self.trainer(recipes.CORPUS_TRANSLATORS, split, split, load_trained_translator)
             for translator in trainer.train_all(recipes.translator_names(self.budget.minutes)):
                 translators[translator.name] = translator
                 self.budget.save()

@@ -28,7 +28,7 @@ from dragoman.lab.corpus_files import write_lab_corpus
 from dragoman.lab.lab import german_english_lab
 from dragoman.lab.minimal_pairs import sample_minimal_pairs
 from dragoman.models.language_model import LanguageModel
-from dragoman.models.loading import load_language_model, load_translator
+from dragoman.models.loading import load_language_model, load_trained_translator
 from dragoman.models.translator import Translator
 
 LAB_DIRECTORY = "lab"
@@ -119,7 +119,7 @@ class LabExperiment(Experiment[LabData, Results]):
             results.language_models.append(
                 measure_language_model(rung, test, data.true_log_probs, pairs, self.callbacks)
             )
-        translators = self.trainer(self.translators, data.train.first(MAX_LAB_PAIRS), data.dev, load_translator)
+        translators = self.trainer(self.translators, data.train.first(MAX_LAB_PAIRS), data.dev, load_trained_translator)
         for translator in translators.train_all(self.names):
             model = translator.model
             lines = data.test.sources(model.source.format)

@@ -20,6 +20,7 @@ TITLES = {
     "recurrent": "A recurrent neural language model",
     "mixture": "A mixture of language models",
     "translator": "A translator",
+    "quantized-translator": "A translator with 8-bit weights",
 }
 NON_SCORER_TITLES = {
     ALIGNER_KIND: "A word aligner",
@@ -41,7 +42,12 @@ less DIR/lexicon.tsv                       # the learned lexicon"""
 TWO_WAY_USAGE = """dragoman translate DIR/forward < FILE      # each directory is a translator with its own README.md
 dragoman translate DIR/backward < FILE
 dragoman serve DIR                         # both as a web page"""
-USAGE = {"translator": TRANSLATOR_USAGE, ALIGNER_KIND: ALIGNER_USAGE, TWO_WAY_KIND: TWO_WAY_USAGE}
+USAGE = {
+    "translator": TRANSLATOR_USAGE,
+    "quantized-translator": TRANSLATOR_USAGE,
+    ALIGNER_KIND: ALIGNER_USAGE,
+    TWO_WAY_KIND: TWO_WAY_USAGE,
+}
 NUM_EXAMPLES = 2
 NO_SCORES = "None were measured when the model was trained; see below for how to measure them."
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.core.defaults import SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError, shorten
@@ -20,8 +20,11 @@ from dragoman.models.base import FORMAT_VERSION, Config, Model, SavedModel
 from dragoman.models.language_model import LanguageModel
 
 if TYPE_CHECKING:
+    from dragoman.models.quantized_translator import QuantizedTranslator
     from dragoman.models.translator import Translator
 
+TRANSLATOR_KINDS = ("translator", "quantized-translator")
+PRECISIONS = ("float32", "int8")  # in which translators can be loaded
 MAX_DEPTH = 8  # of models inside each other
 SPELLING_DIR = "spelling"  # the directory of the character model of an unknown-word model
 # Errors raised by models whose files do not fit together.
@@ -45,6 +48,7 @@ MODEL_CLASSES = {
     "recurrent": "dragoman.models.recurrent:RecurrentModel",
     "mixture": "dragoman.combine.mixture:Mixture",
     "translator": "dragoman.models.translator:Translator",
+    "quantized-translator": "dragoman.models.quantized_translator:QuantizedTranslator",
 }
 
 
@@ -151,14 +155,31 @@ def load_language_model(path: str | Path) -> LanguageModel:
     return model
 
 
-def load_translator(path: str | Path) -> Translator:
-    """Load a translator; raise an error for other models."""
+def load_translator(path: str | Path, precision: str | None = None) -> Translator | QuantizedTranslator:
+    """Load a translator; raise an error for other models.
+
+    Args:
+        precision: "int8" rounds its matrices to 8 bits; "float32" refuses one whose matrices are rounded.
+    """
+    if precision not in (None, *PRECISIONS):
+        raise DataError(f"--precision {precision}: choose float32 or int8")
+    from dragoman.models.quantized_translator import QuantizedTranslator
     from dragoman.models.translator import Translator
 
     model = load(path)
-    if not isinstance(model, Translator):
+    if not isinstance(model, Translator | QuantizedTranslator):
         raise DataError(f"{path}: is a model of kind {model.kind}, not a translator; try dragoman score or next")
+    if precision == "int8" and isinstance(model, Translator):
+        return QuantizedTranslator.quantize(model)
+    if precision == "float32" and isinstance(model, QuantizedTranslator):
+        raise DataError(f"{path}: its weights have 8 bits; use --precision int8, or the model it was made from")
     return model
+
+
+def load_trained_translator(path: str | Path) -> Translator:
+    """Load a translator with the parameters that it was trained with."""
+    model = load_translator(path, "float32")
+    return cast("Translator", model)
 
 
 def check_distinct(paths: Sequence[Path]) -> None:

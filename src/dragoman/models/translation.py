@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from dragoman.search.diagnosis import ErrorKind
     from dragoman.search.hypothesis import Hypothesis, Lattice
     from dragoman.search.length import LengthHandling, LengthPrior, MaxWords
+    from dragoman.search.repetition import RepetitionLimits
     from dragoman.search.sampling import SamplingKwargs
 
 # What users of translators import from here.
@@ -98,6 +100,10 @@ class BaseTranslator(BaseScorer):
     def has_attention(self) -> bool:
         """Whether translations have attention weights."""
         return False
+
+    def prepare_for_search(self) -> Scorer:
+        """Return an equivalent scorer that is faster, for searching without training it."""
+        return self
 
     @property
     def without_shortlist(self) -> BaseTranslator:
@@ -178,9 +184,9 @@ class BaseTranslator(BaseScorer):
         if unknown_replacer is not None:
             self.check_unknown_replacement()
         source = self._encode_lines([chunk for line in segmented for chunk in line.searched_chunks])
-        scorer: Scorer = self
+        scorer: Scorer = self.prepare_for_search()
         if prefix:
-            scorer, max_words = self._constrain_to_prefix(prefix, segmented, max_words)
+            scorer, max_words = self._constrain_to_prefix(scorer, prefix, segmented, max_words)
         if not allow_repetition:
             scorer = self._block_repetition(scorer)
         hypotheses = beam_search_corpus(
@@ -452,7 +458,7 @@ class BaseTranslator(BaseScorer):
             yield Batch.from_sentences(target, source.corpus), source.tokens, tokens
 
     def _constrain_to_prefix(
-        self, prefix: str | Sequence[str], lines: Sequence[SegmentedLine], max_words: MaxWords
+        self, scorer: Scorer, prefix: str | Sequence[str], lines: Sequence[SegmentedLine], max_words: MaxWords
     ) -> tuple[Scorer, MaxWords]:
         """Return a scorer of translations that begin with the prefix, and their maximum length."""
         from dragoman.search.length import default_max_words
@@ -465,16 +471,21 @@ class BaseTranslator(BaseScorer):
         for token, number in zip(tokens, ids, strict=True):
             if number == UNK and token != SPECIALS[UNK]:
                 raise DataError(f"the translator has no token {token[:50]!r} for the prefix")
-        scorer = PrefixConstrainedScorer(self, ids)
-        return scorer, (lambda sizes: default_max_words(sizes) + len(ids)) if max_words is None else max_words
+        constrained = PrefixConstrainedScorer(scorer, ids)
+        return constrained, (lambda sizes: default_max_words(sizes) + len(ids)) if max_words is None else max_words
+
+    @cached_property
+    def _repetition_limits(self) -> RepetitionLimits:
+        from dragoman.search.repetition import RepetitionLimits
+
+        are_words, is_text = self.target.segmenter.kind == "word", self.target.letter_share >= MIN_LETTER_SHARE
+        tokens, usual = self.target.vocab.tokens, self.target.repetitions
+        return RepetitionLimits.of(tokens, usual, are_words=are_words, limits_digits=is_text)
 
     def _block_repetition(self, scorer: Scorer) -> Scorer:
         from dragoman.search.repetition import block_repetition
 
-        are_words, is_text = self.target.segmenter.kind == "word", self.target.letter_share >= MIN_LETTER_SHARE
-        return block_repetition(
-            scorer, self.target.vocab.tokens, self.target.repetitions, are_words=are_words, limits_digits=is_text
-        )
+        return block_repetition(scorer, self._repetition_limits)
 
     def _to_translation(
         self, hypothesis: Hypothesis, source_tokens: Sequence[str], tokens: Sequence[str] | None = None

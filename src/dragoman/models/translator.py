@@ -49,8 +49,9 @@ from dragoman.models.neural import (
 )
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator_parts import TargetTokens, TranslatorOutput, gather_tokens
+from dragoman.models.translator_scorer import PreparedScorer, TranslatorScorer
 from dragoman.nn.activations import tanh
-from dragoman.nn.attention import Memory, RowLayout, reinforce
+from dragoman.nn.attention import Memory, reinforce
 from dragoman.nn.attention_priors import PositionPrior
 from dragoman.nn.decoder import DecoderState
 from dragoman.nn.encoders import EncoderOutput
@@ -66,10 +67,10 @@ from dragoman.nn.layers import (
 )
 from dragoman.nn.lexicon import LexiconBias, LexiconTable
 from dragoman.nn.output import FullSoftmax, OutputLayer, WordClasses, WordSubset
+from dragoman.nn.packed import pack_float32
 from dragoman.search.length import LengthPrior
 
 LENGTH_PRIOR = "length_prior."  # prefix of its arrays in a model directory
-MAX_TABLE_SIZE = 1 << 26  # numbers of the table of `prepare_for_search`
 
 
 class Translator(NeuralModel, BaseTranslator):
@@ -119,6 +120,7 @@ class Translator(NeuralModel, BaseTranslator):
         words = len(target.vocab)
         self.projection, self.output = create_output(settings.readout or size, words, settings, classes)
         self.lexicon = None if lexicon is None else LexiconBias(lexicon, words, settings.lexicon_floor)
+        self._prepared = PreparedScorer()
         self.to(DTYPES[settings.dtype])
 
     @classmethod
@@ -278,10 +280,10 @@ class Translator(NeuralModel, BaseTranslator):
             return TranslatorOutput(self.embedding.weight.new_zeros(0))
         generator = generator or default_generator(self.device)
         batch, encoded = Batch.from_sentences(pairs.target), self.encode(pairs.source, generator)
-        memory = self._memory(encoded, pairs.source)
+        memory = self.memory(encoded, pairs.source)
         previous = torch.cat([torch.full((1, batch.num_rows), START), batch.ids.T[:-1]])  # (steps, pairs) e_{t-1}
         m = self.embedding_dropout(self.embedding(previous.to(self.device)), generator)  # (steps, pairs, L_m)
-        decoded = self.decoder(m, self._initial_state(encoded), memory, generator)
+        decoded = self.decoder(m, self.initial_state(encoded), memory, generator)
         row, step = torch.nonzero(batch.mask, as_tuple=True)  # (tokens,) each, sentence after sentence
         flat_indices = (step * batch.num_rows + row).to(self.device)  # in the flat (steps * pairs)
         h = gather_tokens(decoded.h, flat_indices)  # (tokens, H)
@@ -303,7 +305,7 @@ class Translator(NeuralModel, BaseTranslator):
             log_probs, decoded.attention, None if loss is None else gather_tokens(loss, flat_indices)
         )
 
-    def _memory(self, encoded: EncoderOutput, source: Corpus) -> Memory | None:
+    def memory(self, encoded: EncoderOutput, source: Corpus) -> Memory | None:
         """Return what the decoder needs of the source at every step, if it attends to it."""
         if self.decoder.attention is None:
             return None
@@ -312,7 +314,8 @@ class Translator(NeuralModel, BaseTranslator):
             return memory
         return memory._replace(candidates=self.lexicon.candidates(Batch.from_sentences(source).ids))
 
-    def _initial_state(self, encoded: EncoderOutput) -> DecoderState:
+    def initial_state(self, encoded: EncoderOutput) -> DecoderState:
+        """Return the state of the decoder before the first word."""
         return self.decoder.initial_state(self.bridge(encoded.final_states), encoded.vectors)
 
     def _output_features(self, h: Tensor, context: Tensor | None, generator: Generator | None = None) -> Tensor:
@@ -351,82 +354,30 @@ class Translator(NeuralModel, BaseTranslator):
 
     # -- the scorer ----------------------------------------------------------------------------------------------------
 
-    def start(self, batch: Batch, carry: Carry = None, word_inputs: Tensor | None = None) -> State:
-        assert batch.source is not None, "a translator needs a source"
-        with self.evaluation_mode():
-            encoded = self.encode(batch.source)
-            memory = self._memory(encoded, batch.source)
-            sentence = None if memory is None else torch.arange(batch.num_rows)
-            state = State(self._initial_state(encoded), memory, sentence)
-            return self.advance(state, torch.full((batch.num_rows,), START), word_inputs)
+    def start(self, batch: Batch, carry: Carry = None) -> State:
+        return TranslatorScorer(self).start(batch, carry)
 
-    def advance(self, state: State, words: Tensor, word_inputs: Tensor | None = None) -> State:
-        """Return the state after one more word.
-
-        # words: (rows,), word_inputs: (|V|, gates * H) of all words, if they are known
-        """
-        with self.evaluation_mode():
-            previous: DecoderState = state.rows
-            words = words.to(self.device)
-            if state.sentence is None:
-                return State(previous._replace(layers=self.decoder.plain_step(self.embedding(words), previous.layers)))
-            memory: Memory = state.memory
-            layout = RowLayout.of(state.sentence, len(memory.vectors))
-            if word_inputs is not None:
-                p = word_inputs.index_select(0, words)  # (rows, gates * H)
-            else:
-                p = self.decoder.word_inputs(self.embedding(words))
-            return State(self.decoder.attention_step(p, previous, memory, layout), memory, state.sentence)
+    def advance(self, state: State, words: Tensor) -> State:
+        return TranslatorScorer(self).advance(state, words)
 
     def log_probs(self, state: State) -> Tensor:
-        with self.evaluation_mode():
-            log_probs = self.output.log_probs(self._state_features(state), self.tied_weight).cpu()
-            if self.lexicon is None or state.sentence is None:
-                return log_probs
-            return self.lexicon.log_probs(log_probs, *self._candidate_boosts(self.lexicon, state))
+        return TranslatorScorer(self).log_probs(state)
 
     def attention(self, state: State) -> Tensor | None:
         """alpha_t: attention while the next word is predicted.  # (rows, longest source)"""
-        rows: DecoderState = state.rows
-        return None if state.memory is None else rows.attention.cpu()
-
-    def prepare_for_search(self) -> Translator | PreparedTranslator:
-        """Return a scorer in which W_x embed(e_{t-1}) + b of every word is computed once.
-
-        The scorer does not notice later changes of the parameters. Where the table would be too large or of no use, the
-        translator itself is returned.
-        """
-        size = len(self.vocab) * self.decoder.word_inputs(self.embedding.weight[:1]).shape[1]
-        if self.decoder.attention is None or size > MAX_TABLE_SIZE:
-            return self
-        with self.evaluation_mode():
-            return PreparedTranslator(self, self.decoder.word_inputs(self.embedding.weight))
+        return TranslatorScorer(self).attention(state)
 
     def word_subset(self, words: Tensor) -> WordSubset:
         """Prepare the scores of some words.  # words: (n,)"""
-        with self.evaluation_mode():
-            return self.output.subset(words, self.tied_weight)
+        return TranslatorScorer(self).word_subset(words)
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
         """Return log P of some words, up to a constant per row.  # (rows, n)"""
-        with self.evaluation_mode():
-            scores = subset.scores(self._state_features(state)).cpu()
-            if self.lexicon is None or state.sentence is None:
-                return scores
-            return self.lexicon.subset_scores(scores, subset.words, *self._candidate_boosts(self.lexicon, state))
+        return TranslatorScorer(self).subset_scores(state, subset)
 
-    def _state_features(self, state: State) -> Tensor:
-        """# (rows, inputs)"""
-        rows: DecoderState = state.rows
-        return self._output_features(rows.layers[-1][0], None if state.memory is None else rows.context)
-
-    def _candidate_boosts(self, lexicon: LexiconBias, state: State) -> tuple[Tensor, Tensor]:
-        """Return the lexicon's candidates of each row and their boosts.  # (rows, K) each"""
-        rows: DecoderState = state.rows
-        memory: Memory = state.memory
-        assert memory.candidates is not None and state.sentence is not None
-        words, boost = lexicon.row_boosts(memory.candidates, rows.attention, state.sentence)
-        return words.cpu(), boost.cpu()
+    def prepare_for_search(self) -> TranslatorScorer:
+        """Return an equivalent scorer that is faster with few rows. It is prepared again if parameters have changed."""
+        return self._prepared.get(self, pack_float32)
 
     # -- saving and loading --------------------------------------------------------------------------------------------
 
@@ -483,25 +434,6 @@ class Translator(NeuralModel, BaseTranslator):
             for attention_prior in model.decoder.attention.priors.values():
                 attention_prior.check_strength()
         return model
-
-
-class PreparedTranslator:
-    """A translator prepared for search; see `Translator.prepare_for_search`."""
-
-    def __init__(self, model: Translator, word_inputs: Tensor):
-        self.model, self.word_inputs = model, word_inputs  # (|V|, gates * H)
-        self.vocab, self.unknown = model.vocab, model.unknown
-        self.log_probs, self.finish, self.attention = model.log_probs, model.finish, model.attention
-        self.word_subset, self.subset_scores = model.word_subset, model.subset_scores
-
-    def start(self, batch: Batch, carry: Carry = None) -> State:
-        return self.model.start(batch, carry, self.word_inputs)
-
-    def advance(self, state: State, words: Tensor) -> State:
-        return self.model.advance(state, words, self.word_inputs)
-
-    def prepare_for_search(self) -> PreparedTranslator:
-        return self
 
 
 def _files(directory: Path, prefix: str) -> dict[str, bytes]:

@@ -24,7 +24,7 @@ from dragoman.io import storage
 from dragoman.io.digests import DIGEST, FILES
 from dragoman.models.base import Model
 from dragoman.models.loading import BROKEN_MODEL_ERRORS, load, member_names
-from dragoman.models.translator import Translator
+from dragoman.models.translation import BaseTranslator
 
 SENTENCES, WORDS = 16, 12  # that are sampled
 MAX_DEVIATION = 1e-2  # of a sum from one, as in n-gram tables
@@ -137,7 +137,7 @@ def check_model(model: Model, seed: int = 1) -> int:
         if isinstance(part, NgramModel) and part.settings.smoothing != IMPORTED:
             check_sums(part.table)
     generator = np.random.default_rng(seed)
-    source = random_source(model.source, generator) if isinstance(model, Translator) else None
+    source = random_source(model.source, generator) if isinstance(model, BaseTranslator) else None
     text = check_distributions(model, source, generator)
     log_probs = token_log_probs(model, text) if source is None else pair_log_probs(model, source, text)
     spelled = np.array(model.unknown.log_probs([UNSEEN_WORD]))

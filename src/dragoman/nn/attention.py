@@ -254,15 +254,18 @@ class RowLayout(NamedTuple):
     @classmethod
     def of(cls, sentence: Tensor, sentences: int) -> RowLayout:
         """Return the layout of rows by the sentence of each.  # sentence: (rows,)"""
-        counts = torch.bincount(sentence, minlength=sentences)  # (sentences,)
+        if sentences == 1:
+            return cls(1, len(sentence))
+        numbers = sentence.numpy()
+        counts = np.bincount(numbers, minlength=sentences)  # (sentences,)
         width = int(counts.max())
-        order = torch.argsort(sentence, stable=True)
-        first = counts.cumsum(0) - counts  # (sentences,) first row of each sentence after sorting
-        within = torch.empty_like(sentence)
-        within[order] = torch.arange(len(sentence)) - first[sentence[order]]
-        flat_indices = sentence * width + within
-        full = len(sentence) == sentences * width and bool((flat_indices == torch.arange(len(flat_indices))).all())
-        return cls(sentences, width, None if full else flat_indices)
+        order = np.argsort(numbers, kind="stable")
+        first = counts.cumsum() - counts  # (sentences,) first row of each sentence after sorting
+        within = np.empty_like(numbers)
+        within[order] = np.arange(len(numbers)) - first[numbers[order]]
+        flat_indices = numbers * width + within
+        full = len(numbers) == sentences * width and bool((flat_indices == np.arange(len(flat_indices))).all())
+        return cls(sentences, width, None if full else torch.from_numpy(flat_indices))
 
     def to_grid(self, x: Tensor) -> Tensor:
         """# (rows, n) -> (sentences, width, n), 0 where there is no row"""

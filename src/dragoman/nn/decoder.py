@@ -164,12 +164,18 @@ class Decoder(nn.Module):
             torch.stack(choices) if choices else None,
         )
 
-    def plain_step(self, x: Tensor, states: Sequence[CellState]) -> tuple[CellState, ...]:
-        """Return the states of a decoder without attention after one more word.  # x: (rows, L_m)"""
+    def plain_step(
+        self, p: Tensor, states: Sequence[CellState], products: StepProducts = STEPWISE_PRODUCTS
+    ) -> tuple[CellState, ...]:
+        """Return the states of a decoder without attention after one more word.
+
+        # p: (rows, gates * H), `word_inputs` of the word
+        """
         after: list[CellState] = []
-        for layer, state in zip(self.layers, states, strict=True):
-            after.append(layer.step(layer.input(x), state))
-            x = after[-1][0]
+        for number, (layer, state) in enumerate(zip(self.layers, states, strict=True), 1):
+            if number > 1:
+                p = products.linear(f"input {number}", layer.input.weight, after[-1][0]) + layer.input.bias
+            after.append(layer.step(p, state, products, f"state {number}"))
         return tuple(after)
 
 

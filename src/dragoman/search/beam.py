@@ -29,6 +29,7 @@ from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE
@@ -112,7 +113,8 @@ def beam_search(
     if coverage < 0 or (coverage and batch.source is None):
         raise DataError(f"coverage must be >= 0 and requires a source (got {coverage})")
     search = _BeamSearch(
-        scorer, beam_size, n_best, length, limits, source_lengths(batch), coverage, always_finish, lattice, on_step
+        *(scorer, beam_size, n_best, length, limits.numpy(), source_lengths(batch), coverage, always_finish),
+        *(lattice, on_step),
     )
     backpointers, completed = _search(search, batch)
     return _trace_hypotheses(backpointers, [completed.best(row) for row in range(batch.num_rows)], batch.source)
@@ -155,33 +157,38 @@ class _BeamSearch(NamedTuple):
     beam_size: int
     n_best: int
     length: LengthHandling
-    limits: Tensor  # (sentences,) maximum number of words
+    limits: NDArray[np.int64]  # (sentences,) maximum number of words
     source_words: Tensor | None  # (sentences,)
     coverage: float  # strength of the coverage penalty
     always_finish: bool
     lattice: Lattice | None
     on_step: Callable[[], None] | None
 
-    def score(self, continuations: Continuations, words: int, coverage: Tensor | None) -> Tensor:
+    def score(self, continuations: Continuations, words: int, coverage: Tensor | None) -> NDArray[np.float64]:
         """Return the scores of continuations that end with this many words.  # coverage: (rows, longest source)"""
         sentence = continuations.sentence
-        source_words = None if self.source_words is None else self.source_words[sentence]
-        score = self.length.score(continuations.log_prob, torch.full_like(sentence, words), source_words)
+        source_words = None if self.source_words is None else self.source_words[torch.from_numpy(sentence)]
+        length = torch.full((len(sentence),), words)
+        score = self.length.score(torch.from_numpy(continuations.log_prob), length, source_words)
         if coverage is not None and source_words is not None:
-            score = score + coverage_penalty(coverage[continuations.row], source_words, self.coverage)
-        return score  # (n,)
+            rows = coverage[torch.from_numpy(continuations.row)]
+            score = score + coverage_penalty(rows, source_words, self.coverage)
+        return score.numpy()  # (n,)
 
-    def can_improve(self, beam: Continuations, continuing: Tensor, words: int, nth_best_score: Tensor) -> Tensor:
+    def can_improve(
+        self, beam: Continuations, continuing: NDArray[np.bool_], words: int, nth_best_score: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
         """Return whether the n best of each hypothesis' sentence can still change.  # (beam,)"""
         sentence = beam.sentence
-        if not bool((nth_best_score[sentence] > -torch.inf).any()):
-            return torch.ones_like(continuing)
-        source_words = None if self.source_words is None else self.source_words[sentence]
-        length = torch.full_like(sentence, words)
-        longest = self.limits[sentence] - 1  # a finished one is below the limit
-        bound = self.length.bound(beam.log_prob, length, longest, source_words)
-        improvable = torch.zeros(len(nth_best_score), dtype=torch.bool)
-        improvable[sentence[continuing & (bound > nth_best_score[sentence])]] = True
+        nth_best = nth_best_score[sentence]
+        if not (nth_best > -np.inf).any():
+            return np.ones_like(continuing)
+        source_words = None if self.source_words is None else self.source_words[torch.from_numpy(sentence)]
+        length = torch.full((len(sentence),), words)
+        longest = torch.from_numpy(self.limits[sentence] - 1)  # a finished one is below the limit
+        bound = self.length.bound(torch.from_numpy(beam.log_prob), length, longest, source_words).numpy()
+        improvable = np.zeros(len(nth_best_score), bool)
+        improvable[sentence[continuing & (bound > nth_best)]] = True
         return improvable[sentence]
 
 
@@ -189,15 +196,16 @@ class _ActiveHypotheses(NamedTuple):
     """The active hypotheses, grouped by sentence, the best first."""
 
     state: State
-    sentence: Tensor  # (rows,) index in the batch
-    log_prob: Tensor  # (rows,) 64 bits, as it is a sum of many
-    parent: Tensor  # (rows,) index among the continuations kept in the last step
+    sentence: NDArray[np.int64]  # (rows,) index in the batch, in ascending order
+    log_prob: NDArray[np.float64]  # (rows,) 64 bits, as it is a sum of many
+    parent: NDArray[np.int64]  # (rows,) index among the continuations kept in the last step
     num_encoded_sentences: int  # number of sentences in the state's memory
     coverage: Tensor | None = None  # (rows, longest source) sum of the attention so far, if there is a coverage penalty
 
 
 # What is needed to trace hypotheses back from each step: the beam, and the attention of the rows before the step.
 Backpointers = list[tuple[Continuations, Tensor | None]]
+Endings = list[tuple[Continuations, NDArray[np.float64]]]  # of each step: all active hypotheses with `</s>`, and scores
 
 
 class _Completed(NamedTuple):
@@ -211,17 +219,14 @@ class _Completed(NamedTuple):
 
 
 def _search(search: _BeamSearch, batch: Batch) -> tuple[Backpointers, _CompletedHypotheses]:
-    sentence = torch.arange(batch.num_rows)
-    log_prob = torch.zeros(batch.num_rows, dtype=torch.float64)
-    active = _ActiveHypotheses(search.scorer.start(batch), sentence, log_prob, sentence, batch.num_rows)
+    sentence = np.arange(batch.num_rows)
+    active = _ActiveHypotheses(search.scorer.start(batch), sentence, np.zeros(batch.num_rows), sentence, batch.num_rows)
     if search.lattice is not None:
         search.lattice.start(batch.num_rows)
     backpointers: Backpointers = []
     completed = _CompletedHypotheses(batch.num_rows, search.n_best)
-    free_slots = torch.full((batch.num_rows,), search.beam_size)  # slots of the beam without a finished hypothesis
-    endings: list[
-        tuple[Continuations, Tensor]
-    ] = []  # of each step: all active hypotheses with `</s>`, and their scores
+    free_slots = np.full(batch.num_rows, search.beam_size)  # slots of the beam without a finished hypothesis
+    endings: Endings = []
     while len(active.sentence):
         if search.on_step is not None:
             search.on_step()
@@ -236,12 +241,13 @@ def _search(search: _BeamSearch, batch: Batch) -> tuple[Backpointers, _Completed
         if search.lattice is not None:
             search.lattice.record(beam, score, pruned, search.score(pruned, words, coverage))
         backpointers.append((beam, attention))
-        endings.append((ended, search.score(ended, words, coverage)))
+        if search.always_finish:
+            endings.append((ended, search.score(ended, words, coverage)))
         finished = beam.token == END
-        free_slots -= torch.bincount(beam.sentence[finished], minlength=len(free_slots))
+        free_slots -= np.bincount(beam.sentence[finished], minlength=len(free_slots))
         completed.add(beam, score, finished, words, finished=True)
         at_limit = ~finished & (search.limits[beam.sentence] <= words + 1)
-        if bool(at_limit.any()):
+        if at_limit.any():
             completed.add(beam, search.score(beam, words + 1, coverage), at_limit, words, finished=False)
         continuing = ~(finished | at_limit)
         continuing &= search.can_improve(beam, continuing, words + 1, completed.nth_best_score)
@@ -251,24 +257,22 @@ def _search(search: _BeamSearch, batch: Batch) -> tuple[Backpointers, _Completed
     return backpointers, completed
 
 
-def _add_endings(
-    backpointers: Backpointers, completed: _CompletedHypotheses, endings: list[tuple[Continuations, Tensor]]
-) -> None:
+def _add_endings(backpointers: Backpointers, completed: _CompletedHypotheses, endings: Endings) -> None:
     """Add the best ending of each sentence without a finished hypothesis; the empty sentence is none."""
     for sentence in completed.unfinished_sentences():
-        scores = [score.masked_fill(ended.sentence != sentence, -torch.inf) for ended, score in endings]
+        scores = [np.where(ended.sentence == sentence, score, -np.inf) for ended, score in endings]  # (rows,) each
         step = max(range(1, len(scores)), key=lambda step: float(scores[step].max()), default=0)
-        number = scores[step].argmax()[None]
-        if scores[step][number] > -torch.inf:
+        number = np.array([int(np.argmax(scores[step]))])
+        if scores[step][number] > -np.inf:
             (beam, attention), (ended, score) = backpointers[step], endings[step]
-            both = Continuations(*(torch.cat([kept, end[number]]) for kept, end in zip(beam, ended, strict=True)))
+            both = Continuations(*(np.concatenate([kept, end[number]]) for kept, end in zip(beam, ended, strict=True)))
             backpointers[step] = both, attention
-            is_ending = torch.arange(len(both.token)) == len(beam.token)
-            completed.add(both, score[number].expand(len(both.token)), is_ending, step, finished=True)
+            is_ending = np.arange(len(both.token)) == len(beam.token)
+            completed.add(both, np.full(len(both.token), score[number]), is_ending, step, finished=True)
 
 
 def _expand(
-    active: _ActiveHypotheses, free_slots: Tensor, search: _BeamSearch
+    active: _ActiveHypotheses, free_slots: NDArray[np.int64], search: _BeamSearch
 ) -> tuple[Continuations, Continuations, Continuations]:
     """Return the continuations that fit in the beam, best first in each sentence, the best of the pruned ones, and the
     continuation of each row by `</s>`.
@@ -279,26 +283,27 @@ def _expand(
     log_probs, ids = candidate_log_probs(search.scorer, active.state)  # (rows, n), (n,)
     k = min(search.beam_size + num_pruned, log_probs.shape[1])
     values, columns = top_k_words(log_probs, k)  # (rows, k) each
-    values, tokens = values.cpu(), (columns if ids is None else ids[columns]).cpu()
-    sentences, group, counts = torch.unique_consecutive(active.sentence, return_inverse=True, return_counts=True)
-    first = counts.cumsum(0) - counts  # (active sentences,) first row of each
-    column = torch.arange(len(group)) - first[group]
-    grid = torch.full((len(sentences), int(counts.max()), k), -torch.inf, dtype=torch.float64)
-    grid[group, column] = values.double() + active.log_prob[:, None]
-    ranked, index = grid.flatten(1).sort(dim=1, descending=True, stable=True)  # (active sentences, rows of each * k)
-    rank, slots = torch.arange(ranked.shape[1]), free_slots[sentences][:, None]
-    possible = ranked > -torch.inf
+    tokens = (columns if ids is None else ids[columns]).cpu().numpy().reshape(-1)  # (rows * k,)
+    total = (values.cpu().numpy() + active.log_prob[:, None]).reshape(-1)  # (rows * k,) in 64 bits
+    sentence = np.repeat(active.sentence, k)
+    order = np.lexsort((-total, sentence))  # by sentence, the best first; equal ones stay in order
+    ranked = total[order]
+    _, first, counts = np.unique(sentence, return_index=True, return_counts=True)
+    rank, slots = np.arange(len(order)) - np.repeat(first, counts), free_slots[sentence]
+    possible = ranked > -np.inf
 
-    def continuations(chosen: Tensor) -> Continuations:
-        groups, ranks = (chosen & possible).nonzero(as_tuple=True)
-        flat = index[groups, ranks]
-        row = first[groups] + flat // k
-        return Continuations(sentences[groups], row, active.parent[row], tokens[row, flat % k], ranked[groups, ranks])
+    def continuations(chosen: NDArray[np.bool_]) -> Continuations:
+        index = order[chosen & possible]
+        row = index // k
+        return Continuations(active.sentence[row], row, active.parent[row], tokens[index], total[index])
 
+    beam, pruned = continuations(rank < slots), continuations((rank >= slots) & (rank < slots + num_pruned))
+    if not search.always_finish:
+        return beam, pruned, beam
     end_log_prob = log_probs[:, END] if ids is None else log_probs.masked_fill(ids != END, -torch.inf).amax(dim=1)
-    rows, end_tokens = torch.arange(len(group)), torch.full((len(group),), END)
-    ended = Continuations(active.sentence, rows, active.parent, end_tokens, active.log_prob + end_log_prob.cpu())
-    return continuations(rank < slots), continuations((rank >= slots) & (rank < slots + num_pruned)), ended
+    rows, end_tokens = np.arange(len(active.sentence)), np.full(len(active.sentence), END)
+    ended_log_prob = active.log_prob + end_log_prob.cpu().numpy()
+    return beam, pruned, Continuations(active.sentence, rows, active.parent, end_tokens, ended_log_prob)
 
 
 def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -322,18 +327,23 @@ def top_k_words(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values, starts.gather(1, index // TOP_K_BLOCK) + index % TOP_K_BLOCK
 
 
-def _advance(scorer: Scorer, active: _ActiveHypotheses, beam: Continuations, continuing: Tensor) -> _ActiveHypotheses:
+def _advance(
+    scorer: Scorer, active: _ActiveHypotheses, beam: Continuations, continuing: NDArray[np.bool_]
+) -> _ActiveHypotheses:
     """Return the continuing hypotheses after one more token."""
-    parent = continuing.nonzero()[:, 0]  # (rows,)
-    rows, sentence, log_prob = beam.row[parent], beam.sentence[parent], beam.log_prob[parent]
+    parent = np.flatnonzero(continuing)  # (rows,)
+    row, sentence, log_prob = beam.row[parent], beam.sentence[parent], beam.log_prob[parent]
     if not len(parent):
         return active._replace(sentence=sentence, log_prob=log_prob, parent=parent)
-    state, num_encoded_sentences = select_rows(active.state, rows), active.num_encoded_sentences
+    rows, state = torch.from_numpy(row), active.state
+    if len(row) != len(active.sentence) or (row != np.arange(len(row))).any():
+        state = select_rows(state, rows)
+    num_encoded_sentences = active.num_encoded_sentences
     if state.sentence is not None:
-        present = torch.unique(state.sentence)
-        if len(present) <= (1 - DROP_MEMORY_SHARE) * num_encoded_sentences:
-            state, num_encoded_sentences = select_sentences(state, present), len(present)
-    state = scorer.advance(state, beam.token[parent])
+        present = 1 + int(np.count_nonzero(np.diff(sentence)))
+        if present <= (1 - DROP_MEMORY_SHARE) * num_encoded_sentences:
+            state, num_encoded_sentences = select_sentences(state, torch.unique(state.sentence)), present
+    state = scorer.advance(state, torch.from_numpy(beam.token[parent]))
     coverage = None if active.coverage is None else active.coverage[rows]
     return _ActiveHypotheses(state, sentence, log_prob, parent, num_encoded_sentences, coverage)
 
@@ -343,13 +353,21 @@ class _CompletedHypotheses:
 
     def __init__(self, sentences: int, n_best: int):
         self.n_best = n_best
-        self.nth_best_score = torch.full((sentences,), -torch.inf, dtype=torch.float64)  # of the finished ones
+        self.nth_best_score = np.full(sentences, -np.inf)  # of the finished ones
         self._completed: list[list[_Completed]] = [[] for _ in range(sentences)]
         self._scores: list[list[float]] = [[] for _ in range(sentences)]  # of the finished, in ascending order
 
-    def add(self, beam: Continuations, score: Tensor, mask: Tensor, step: int, *, finished: bool) -> None:
+    def add(
+        self,
+        beam: Continuations,
+        score: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        step: int,
+        *,
+        finished: bool,
+    ) -> None:
         """Add the kept hypotheses that end in this step.  # score, mask: (beam,)"""
-        numbers = mask.nonzero()[:, 0]
+        numbers = np.flatnonzero(mask)
         columns = (numbers, beam.sentence[numbers], beam.log_prob[numbers], score[numbers])
         for number, sentence, log_prob, value in zip(*(column.tolist() for column in columns), strict=True):
             self._completed[sentence].append(_Completed(step, number, log_prob, value, finished))
@@ -374,20 +392,21 @@ def _trace_hypotheses(
 ) -> list[list[Hypothesis]]:
     """Return the completed hypotheses of each sentence with tokens and attention, traced back all at once."""
     completed = [hypothesis for best in lists for hypothesis in best]
-    step, index = torch.tensor([(hypothesis.step, hypothesis.number) for hypothesis in completed]).T.contiguous()
+    step = np.array([hypothesis.step for hypothesis in completed])
+    index = np.array([hypothesis.number for hypothesis in completed])
     # Positions after the end of a hypothesis are undefined.
-    ids = torch.full((len(completed), len(backpointers)), END)  # (hypotheses, steps)
+    ids = np.full((len(completed), len(backpointers)), END)  # (hypotheses, steps)
     weights = backpointers[0][1]
     attention = None  # (hypotheses, steps, longest source)
     if weights is not None:
         attention = weights.new_zeros(len(completed), len(backpointers), weights.shape[1])
     for t in range(int(step.max()), -1, -1):
         beam, weights = backpointers[t]
-        active = (step >= t).nonzero()[:, 0]
+        active = np.flatnonzero(step >= t)
         number = index[active]
         ids[active, t] = beam.token[number]
         if attention is not None and weights is not None:
-            attention[active, t] = weights[beam.row[number]]
+            attention[torch.from_numpy(active), t] = weights[torch.from_numpy(beam.row[number])]
         index[active] = beam.parent[number]
     widths, hypotheses = attention_widths(source, len(lists)), [list[Hypothesis]() for _ in lists]
     sentences = [sentence for sentence, best in enumerate(lists) for _ in best]

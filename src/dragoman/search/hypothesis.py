@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.core.scorer import AttentionScorer, Scorer, State
@@ -41,11 +43,11 @@ class Hypothesis:
 class Continuations(NamedTuple):
     """Hypotheses of one step: each is an active hypothesis of the last step and a token; grouped by sentence."""
 
-    sentence: Tensor  # (n,)
-    row: Tensor  # (n,) the row of the hypothesis that is continued, among the active ones
-    parent: Tensor  # (n,) the same hypothesis by its index among the continuations kept in the last step
-    token: Tensor  # (n,)
-    log_prob: Tensor  # (n,) of all tokens so far
+    sentence: NDArray[np.int64]  # (n,)
+    row: NDArray[np.int64]  # (n,) the row of the hypothesis that is continued, among the active ones
+    parent: NDArray[np.int64]  # (n,) the same hypothesis by its index among the continuations kept in the last step
+    token: NDArray[np.int64]  # (n,)
+    log_prob: NDArray[np.float64]  # (n,) of all tokens so far
 
 
 def attention_weights(scorer: Scorer, state: State) -> Tensor | None:
@@ -99,7 +101,13 @@ class Lattice:
         self.nodes = [LatticeNode(number, number, None, START, 0.0, 0.0, "kept") for number in range(sentences)]
         self._last_beam = list(range(sentences))
 
-    def record(self, beam: Continuations, scores: Tensor, pruned: Continuations, pruned_scores: Tensor) -> None:
+    def record(
+        self,
+        beam: Continuations,
+        scores: NDArray[np.float64],
+        pruned: Continuations,
+        pruned_scores: NDArray[np.float64],
+    ) -> None:
         """Record one step, with the scores of hypotheses that end there.  # (beam,), (pruned,)"""
         first, parents = len(self.nodes), self._last_beam
         for continuations, ends, is_pruned in ((beam, scores, False), (pruned, pruned_scores, True)):

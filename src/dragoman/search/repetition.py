@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -90,12 +91,10 @@ class RepetitionBlockingScorer(ConstrainedScorer):
 
     def _blocked(self, rows: _Rows) -> list[tuple[int, int]]:
         """Return the rows that would repeat a segment too often, and the tokens that would complete the last copy."""
-        periods = torch.arange(1, rows.runs.shape[1] + 1)
-        is_copy = rows.runs + 1 >= rows.max_copies.amin(1, keepdim=True) * periods  # (rows, t)
-        if not bool(is_copy.any()):
-            return []
+        runs, max_copies = rows.runs.numpy(), rows.max_copies.numpy()
+        is_copy = runs + 1 >= max_copies.min(1, keepdims=True) * np.arange(1, runs.shape[1] + 1)  # (rows, t)
         blocked = []
-        for row, column in is_copy.nonzero().tolist():
+        for row, column in np.argwhere(is_copy).tolist():
             period, token = column + 1, int(rows.tokens[row, column])
             segment = rows.tokens[row, :period]
             letters = int(self.letters[segment].sum())
@@ -111,11 +110,11 @@ class RepetitionBlockingScorer(ConstrainedScorer):
 
     def advance(self, state: State, words: Tensor) -> State:
         inner, rows = self.scorer.advance(self.inner_state(state), words), state.rows
-        new = words.cpu()[:, None]
-        runs = torch.where(rows.tokens == new, rows.runs + 1, 0)
-        runs = torch.cat([runs, torch.zeros_like(new)], dim=1)
-        tokens = torch.cat([new, rows.tokens], dim=1)
-        return State(_Rows(inner.rows, tokens, runs, rows.max_copies), inner.memory, inner.sentence)
+        new, old = words.cpu().numpy()[:, None], rows.tokens.numpy()
+        runs = np.pad((old == new) * (rows.runs.numpy() + 1), ((0, 0), (0, 1)))
+        tokens = np.concatenate([new, old], axis=1)
+        after = _Rows(inner.rows, torch.from_numpy(tokens), torch.from_numpy(runs), rows.max_copies)
+        return State(after, inner.memory, inner.sentence)
 
 
 class _DigitRows(NamedTuple):
@@ -126,19 +125,30 @@ class _DigitRows(NamedTuple):
     max_digits: Tensor  # (rows,)
 
 
+class DigitCounts(NamedTuple):
+    """Digits of tokens that are parts of words."""
+
+    digits: Tensor  # (|V|,) at the end of each token
+    continues: Tensor  # (|V|,) whether a number before the token continues to its end
+    most_digits: int
+
+    @classmethod
+    def of(cls, tokens: Sequence[str]) -> DigitCounts:
+        ends = [END_OF_NUMBER.findall(token)[0] for token in tokens]
+        digits = torch.tensor(list(map(_count_digits, ends)))
+        continues = torch.tensor([token == end for token, end in zip(tokens, ends, strict=True)])
+        return cls(digits, continues, int(digits.max()))
+
+
 class DigitLimitScorer(ConstrainedScorer):
     """A scorer for sentences without runaway numbers: a token is impossible if its digits make a number too long.
 
     A token that is the only possible one is never blocked.
     """
 
-    def __init__(self, scorer: Scorer, tokens: Sequence[str]):
-        """`tokens` are those of the vocabulary, parts of words."""
+    def __init__(self, scorer: Scorer, counts: DigitCounts):
         super().__init__(scorer)
-        ends = [END_OF_NUMBER.findall(token)[0] for token in tokens]
-        self.continues = torch.tensor([token == end for token, end in zip(tokens, ends, strict=True)])  # (|V|,)
-        self.digits = torch.tensor(list(map(_count_digits, ends)))  # (|V|,)
-        self.most_digits = int(self.digits.max())
+        self.digits, self.continues, self.most_digits = counts
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         inner, limits = self.scorer.start(batch, carry), [MAX_DIGITS] * batch.num_rows
@@ -162,18 +172,33 @@ class DigitLimitScorer(ConstrainedScorer):
         return State(_DigitRows(inner.rows, digits, rows.max_digits), inner.memory, inner.sentence)
 
 
-def block_repetition(
-    scorer: Scorer,
-    tokens: Sequence[str],
-    usual: Repetitions = USUAL_REPETITIONS,
-    *,
-    are_words: bool,
-    limits_digits: bool = True,
-) -> Scorer:
-    """Return a scorer without runaway repetition and, unless tokens are words, without runaway numbers."""
-    if limits_digits and not are_words and any(map(_count_digits, tokens)):
-        scorer = DigitLimitScorer(scorer, tokens)
-    return RepetitionBlockingScorer(scorer, count_letters(tokens, are_words=are_words), usual)
+class RepetitionLimits(NamedTuple):
+    """What blocking of repetition needs to know of a vocabulary and of the training text."""
+
+    letters: Tensor  # (|V|,) see `count_letters`
+    usual: Repetitions  # how often lines of the training text repeat something
+    digits: DigitCounts | None  # None: numbers have no limit
+
+    @classmethod
+    def of(
+        cls,
+        tokens: Sequence[str],
+        usual: Repetitions = USUAL_REPETITIONS,
+        *,
+        are_words: bool,
+        limits_digits: bool = True,
+    ) -> RepetitionLimits:
+        """Return the limits of repetition and, unless tokens are words, of the lengths of numbers."""
+        has_numbers = limits_digits and not are_words and any(map(_count_digits, tokens))
+        digits = DigitCounts.of(tokens) if has_numbers else None
+        return cls(count_letters(tokens, are_words=are_words), usual, digits)
+
+
+def block_repetition(scorer: Scorer, limits: RepetitionLimits) -> Scorer:
+    """Return a scorer without runaway repetition and without runaway numbers."""
+    if limits.digits is not None:
+        scorer = DigitLimitScorer(scorer, limits.digits)
+    return RepetitionBlockingScorer(scorer, limits.letters, limits.usual)
 
 
 def mask_unless_all(log_probs: Tensor, mask: Tensor) -> Tensor:

@@ -38,7 +38,15 @@ from dragoman.io.storage import (
 )
 from dragoman.lab.corpus_files import MANIFEST_FILE
 from dragoman.models.language_model import LanguageModel
-from dragoman.models.loading import MODEL_CLASSES, load, read_languages, read_model_kind, read_target_units
+from dragoman.models.loading import (
+    MODEL_CLASSES,
+    TRANSLATOR_KINDS,
+    load,
+    load_translator,
+    read_languages,
+    read_model_kind,
+    read_target_units,
+)
 from dragoman.models.translation import BaseTranslator
 from dragoman.serve.errors import NOT_FOUND, ApiError
 from dragoman.serve.schemas import ModelInfo
@@ -73,6 +81,7 @@ class ModelEntry:
     languages: LanguagePair | None  # of a translator, if they are known
     model: LanguageModel | BaseTranslator | None = None  # None until it is loaded
     problem: str | None = None  # why it could not be loaded
+    precision: str | None = None  # of a translator, see `load_translator`
     _stamps: list[FileStamp] | None = None  # of the files that the model was loaded from; None: it was given
     _failed_stamps: list[FileStamp] | None = None  # of the files that could not be loaded
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -133,6 +142,12 @@ class ModelEntry:
                 raise ApiError(f"{self.name} cannot be loaded: {self.problem}", NOT_FOUND)
             return self.model
 
+    def _load_model(self, path: Path) -> LanguageModel | BaseTranslator:
+        model: LanguageModel | BaseTranslator = (
+            load_translator(path, self.precision) if self.is_translator else load(path)
+        )
+        return model
+
     def _load_files(self) -> None:
         """Set the model or the problem. If files are replaced meanwhile, they may not belong together: load again."""
         from dragoman.combine.ensemble import Ensemble
@@ -140,7 +155,7 @@ class ModelEntry:
         for _ in range(MAX_LOADS):
             stamps = self._current_stamps()
             try:
-                models = [load(path) for path in self.paths]
+                models = [self._load_model(path) for path in self.paths]
                 model = models[0] if len(models) == 1 else Ensemble(models, names=list(map(str, self.paths)))
                 self.model, self._stamps, self.problem = model, stamps, None
             except DragomanError as error:
@@ -216,7 +231,7 @@ def _in_order_of_training(paths: Sequence[Path]) -> list[Path]:
     def key(path: Path) -> tuple[str, bool, float, int, str]:
         if path not in order:
             return str(path.parent), False, 0.0, 0, path.name
-        is_translator = read_model_kind(path) == TRANSLATOR
+        is_translator = read_model_kind(path) in TRANSLATOR_KINDS
         return str(path.parent), is_translator, _dev_loss(path) if is_translator else 0.0, order[path], path.name
 
     return sorted(paths, key=key)
@@ -249,8 +264,8 @@ class ModelRegistry:
         self.runs = {run.name: run for run in runs}
 
     @classmethod
-    def from_arguments(cls, arguments: Sequence[str]) -> ModelRegistry:
-        """Create a registry from command-line arguments.
+    def from_arguments(cls, arguments: Sequence[str], precision: str | None = None) -> ModelRegistry:
+        """Create a registry from command-line arguments. For the precision of translators, see `load_translator`.
 
         `DIR` is a model or a directory of models, `ONE+TWO` an ensemble; `NAME=` before either sets its name.
         """
@@ -262,7 +277,10 @@ class ModelRegistry:
                 inside = runs[-1].entries()
             is_named = name != _directory_name(paths)
             entries += inside or [_create_entry(name, paths, is_named=is_named)]
-        return cls(entries, runs)
+        registry = cls(entries, runs)
+        for entry in registry:
+            entry.precision = precision
+        return registry
 
     def refresh(self) -> None:
         """Add models that were saved since: a running ladder adds models from time to time."""
@@ -339,7 +357,7 @@ def _create_entry(
     for path in paths:
         if is_temporary(path):
             raise DataError(f"{path}: is an incomplete copy that a stopped program left; serve the model itself")
-    kinds = {read_model_kind(path) for path in paths}
+    kinds = {TRANSLATOR if kind in TRANSLATOR_KINDS else kind for kind in map(read_model_kind, paths)}
     if ALIGNER_KIND in kinds:
         raise DataError(f"{paths[0]}: is an aligner, not a model; use it with --lexicon")
     if len(paths) > 1 and kinds != {TRANSLATOR}:

@@ -1,0 +1,172 @@
+"""Matrices prepared for search, and translators with 8-bit weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dragoman
+from command import good, is_one_line, run
+from dragoman import ParallelCorpus, Translator
+from dragoman.core.errors import DataError
+from dragoman.core.scorer import fold, log_prob, select_rows
+from dragoman.data.batches import Batch
+from dragoman.io.storage import ARRAYS_FILE, map_arrays, write_arrays
+from dragoman.models.loading import load_translator
+from dragoman.models.quantized_translator import QuantizedTranslator
+from dragoman.nn import packed
+from dragoman.nn.packed import Int8Matrix, dequantize_rows, pack_float32, quantize_rows
+from model_files import remove_digests
+from small_translators import ENGLISH, GERMAN, place, translators
+
+__all__ = ["good", "place", "run"]  # fixtures
+ROWS, INPUTS, OUTPUTS = 5, 33, 20
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("has_kernel", [True, False])
+@pytest.mark.parametrize("rows", [1, ROWS, 64])
+def test_a_packed_matrix_gives_the_same_products(rows: int, has_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_kernel:
+        monkeypatch.setattr(packed, "can_pack", lambda W: False)
+    W, b, x = random(OUTPUTS, INPUTS), random(OUTPUTS, seed=1), random(rows, INPUTS, seed=2)
+    torch.testing.assert_close(pack_float32(W, b)(x), x @ W.t() + b, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(pack_float32(W)(x), x @ W.t(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("has_kernel", [True, False])
+def test_an_int8_matrix_multiplies_rounded_numbers_exactly(has_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_kernel:
+        monkeypatch.setattr(packed, "has_int8_products", lambda: False)
+    W, b, x = random(OUTPUTS, INPUTS), random(OUTPUTS, seed=1), random(ROWS, INPUTS, seed=2)
+    x[1], W[3] = 0.0, 0.0
+    scale = x.abs().amax(dim=1, keepdim=True).clamp(min=1e-30) / 127
+    rounded = (x / scale).round() * scale
+    expected = rounded.double() @ dequantize_rows(*quantize_rows(W)).double().t() + b
+    result = Int8Matrix(W, b)(x)
+    torch.testing.assert_close(result.double(), expected, rtol=1e-5, atol=1e-5)
+    assert (result - (x @ W.t() + b)).abs().max() < 0.02 * (x @ W.t()).abs().max()
+
+
+def test_a_row_does_not_depend_on_the_others() -> None:
+    W, x = random(OUTPUTS, INPUTS), random(ROWS, INPUTS, seed=2)
+    x[0] *= 1000
+    matrix = Int8Matrix(W)
+    for row in range(ROWS):
+        assert torch.equal(matrix(x)[row], matrix(x[row : row + 1])[0])
+
+
+def test_rounding_twice_changes_nothing() -> None:
+    W = random(OUTPUTS, INPUTS)
+    once = dequantize_rows(*quantize_rows(W))
+    assert (once - W).abs().max() <= W.abs().max() / 254 + 1e-6
+    torch.testing.assert_close(dequantize_rows(*quantize_rows(once)), once, rtol=1e-6, atol=0)
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "attention": {"readout": 12},
+    "two layers": {"layers": 2, "cell": "gru", "attention": "bilinear"},
+    "no attention": {"attention": "none", "layers": 2},
+    "classes": {"softmax": "frequency"},
+    "tied": {"tied": True, "lexicon": True},
+}
+
+
+def create(name: str) -> tuple[Translator, Batch]:
+    source, target = dragoman.Tokenizer.train("word", GERMAN), dragoman.Tokenizer.train("word", ENGLISH)
+    pairs = ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH))
+    model = Translator.create(pairs, source, target, embedding=16, hidden=16, embedding_reach=1.0, **SETTINGS[name])
+    return model, Batch.from_sentences(pairs.target, pairs.source)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_translator_prepared_for_search_has_the_same_scores(name: str) -> None:
+    model, batch = create(name)
+    prepared = model.prepare_for_search()
+    torch.testing.assert_close(log_prob(prepared, batch), log_prob(model, batch), rtol=1e-5, atol=1e-4)
+
+
+def test_it_is_prepared_again_after_a_change() -> None:
+    model, batch = create("attention")
+    first = model.prepare_for_search()
+    assert model.prepare_for_search() is first
+    with torch.no_grad():
+        model.decoder.layers[0].recurrent.weight.mul_(2)
+    assert model.prepare_for_search() is not first
+    torch.testing.assert_close(
+        log_prob(model.prepare_for_search(), batch), log_prob(model, batch), rtol=1e-5, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_quantized_translator_is_nearly_the_same_scorer(name: str) -> None:
+    model, batch = create(name)
+    quantized = QuantizedTranslator.quantize(model)
+    state = quantized.start(batch)
+    log_probs = quantized.log_probs(state)
+    assert torch.allclose(log_probs.exp().sum(dim=1), torch.ones(len(log_probs)), atol=1e-5)
+    few = select_rows(state, torch.tensor([3, 1]))
+    torch.testing.assert_close(quantized.log_probs(few), log_probs[[3, 1]], rtol=1e-5, atol=1e-5)
+    difference = (fold(quantized, batch)[0] - fold(model, batch)[0]).abs().max()
+    assert 0 < difference < 0.2
+
+
+def test_a_quantized_translator_translates_the_same() -> None:
+    model = translators()["one"]
+    quantized = QuantizedTranslator.quantize(model)
+    assert [best.text for best in quantized.translate(GERMAN)] == [best.text for best in model.translate(GERMAN)]
+    assert quantized.translate(GERMAN[:1])[0].attention is not None
+
+
+def test_saving_and_loading_changes_nothing(tmp_path: Path) -> None:
+    quantized = QuantizedTranslator.quantize(create("attention")[0])
+    batch = create("attention")[1]
+    quantized.save(tmp_path / "model")
+    loaded = load_translator(tmp_path / "model")
+    assert isinstance(loaded, QuantizedTranslator)
+    assert torch.equal(log_prob(loaded, batch), log_prob(quantized, batch))
+    with pytest.raises(DataError, match="its weights have 8 bits"):
+        load_translator(tmp_path / "model", "float32")
+    with pytest.raises(DataError, match="choose float32 or int8"):
+        load_translator(tmp_path / "model", "int4")
+
+
+@pytest.mark.parametrize("change", ["scale", "shape", "type"])
+def test_damaged_weights_are_refused(tmp_path: Path, change: str) -> None:
+    QuantizedTranslator.quantize(create("attention")[0]).save(tmp_path / "model")
+    file = tmp_path / "model" / ARRAYS_FILE
+    arrays = {name: np.array(array) for name, array in map_arrays(file).items()}
+    match change:
+        case "scale":
+            arrays["readout.weight.scale"][0] = np.nan
+        case "shape":
+            arrays["readout.weight.scale"] = arrays["readout.weight.scale"][:-1]
+        case _:
+            arrays["readout.weight"] = arrays["readout.weight"].astype(np.int32)
+    write_arrays(file, arrays)
+    remove_digests(tmp_path / "model")
+    with pytest.raises(DataError, match=r"broken|not finite|train or copy"):
+        load_translator(tmp_path / "model")
+
+
+def test_the_command(place: Path, tmp_path: Path, run: Any, good: Any) -> None:
+    assert "MB instead of" in good("quantize", place / "one", "-o", tmp_path / "small").err
+    text = "".join(f"{line}\n" for line in GERMAN)
+    expected = good("translate", place / "one", stdin=text).out
+    assert good("translate", tmp_path / "small", stdin=text).out == expected
+    assert good("translate", place / "one", "--precision", "int8", stdin=text).out == expected
+    good("verify", tmp_path / "small")
+    good("evaluate", place / "one", tmp_path / "small", "--src", place / "test.de", "--ref", place / "test.en")
+    for arguments, message in (
+        ((tmp_path / "small", "-o", tmp_path / "smaller"), "already"),
+        ((place / "one", "-o", place / "one", "--force"), "would be lost"),
+    ):
+        outcome = run("quantize", *arguments)
+        assert outcome.code == 2 and is_one_line(outcome.err) and message in outcome.err
