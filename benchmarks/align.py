@@ -1,124 +1,144 @@
 """Alignment models: seconds on a large corpus, and alignment error rates where gold alignments are known.
 
     python benchmarks/align.py [--data DIR] [--langs de-en] [--gold NAME=SRC,TGT,GOLD ...] [--lab 500 2000 10000 ...]
+        [--systems ibm1 ibm2 hmm before eflomal] [--before SRC] [--repeat 3] [--threads 2] [--seed 1]
 
-DIR has the files train.de and train.en (or of other languages); both directions of each model are trained on them and
-timed. Texts with gold alignments are aligned by models that are trained on these sentences only. The same is done for
-lab corpora of the given numbers of sentence pairs. Error rates are printed for each model and each method of
-symmetrisation. Only the lab text is random (seed 1).
+DIR has the files train.de and train.en (or of other languages). Each system trains on them, in both directions, and
+aligns them; the systems take turns, `--repeat` times. `before` is the HMM of another version of dragoman, whose package is
+in the directory SRC. eflomal (pip install eflomal) has its default settings. Texts with gold alignments are aligned by
+models that are trained on these sentences only. The same is done for lab corpora of the given numbers of sentence pairs.
+Error rates are printed for each system and each method of symmetrisation; eflomal is random, so its rates are means of
+`--repeat` runs. The latency is that of a new sentence pair with a saved aligner.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
+from typing import Any
 
-import numpy as np
-
-from dragoman.align.aligner import Aligner
-from dragoman.align.em import SCHEDULES
 from dragoman.align.symmetrization import SYMMETRIZATIONS
-from dragoman.data.corpus import ParallelCorpus
-from dragoman.evaluation.alignment import count_all_links, read_gold_alignments
 from dragoman.lab.corpus_files import write_lab_corpus
 from dragoman.lab.lab import german_english_lab
 from dragoman.report.tables import format_table
 from texts_and_results import processor, write_json
 
-WARM_UP_PAIRS = np.arange(10)
+SYSTEMS = ("ibm1", "ibm2", "hmm", "before", "eflomal")
+ONCE = Path(__file__).with_name("align_once.py")
+Text = tuple[str, Path, Path, Path]  # name, source, target, gold alignments
 
 
-@dataclass(frozen=True)
-class Timing:
-    model: str
-    pairs: int
-    words: int  # of the source
-    training: float  # seconds, both directions
-    aligning: float
+def run(system: str, arguments: argparse.Namespace, *files: str | Path) -> dict[str, Any]:
+    """Run a system in its own process; return what it prints."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads)}
+    if system == "before":
+        environment["PYTHONPATH"] = str(arguments.before)
+    name = "hmm" if system == "before" else system
+    command = [sys.executable, ONCE, *files, "--system", name]
+    output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    result: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return result
 
 
-@dataclass(frozen=True)
-class ErrorRates:
-    text: str
-    pairs: int
-    model: str
-    error_rates: dict[str, float]  # by method of symmetrisation
+def median_and_spread(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    return f"{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})"
 
 
-def measure_time(pairs: ParallelCorpus, model: str) -> Timing:
-    start = perf_counter()
-    aligner = Aligner.train(pairs, model)
-    trained = perf_counter()
-    aligner.align(pairs)
-    return Timing(model, len(pairs), pairs.source.num_words, trained - start, perf_counter() - trained)
+def measure_times(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Time all systems in turn."""
+    files = [arguments.data / f"train.{language}" for language in arguments.langs.split("-")]
+    results: list[dict[str, Any]] = []
+    for _ in range(arguments.repeat):
+        for system in arguments.systems:
+            latency = ["--latency"] if system == "hmm" else []
+            results.append({"system": system, **run(system, arguments, *files, *latency)})
+    return results
 
 
-def measure_errors(name: str, pairs: ParallelCorpus, gold_file: Path, model: str) -> ErrorRates:
-    aligner, gold = Aligner.train(pairs, model), read_gold_alignments(gold_file)
-    error_rates = {}
-    for method in SYMMETRIZATIONS:
-        links = aligner.align(pairs, method)
-        error_rates[method] = count_all_links([links[pair] for pair in range(len(links))], gold).error_rate
-    return ErrorRates(name, len(pairs), model, error_rates)
+def measure_errors(texts: Sequence[Text], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the error rates of each text, system and method of symmetrisation."""
+    results = []
+    for name, source, target, gold in texts:
+        for system in arguments.systems:
+            repeat = arguments.repeat if system == "eflomal" else 1
+            rates = [run(system, arguments, source, target, "--gold", gold)["error_rates"] for _ in range(repeat)]
+            means = {method: statistics.mean(run_rates[method] for run_rates in rates) for method in SYMMETRIZATIONS}
+            pairs = len(source.read_bytes().splitlines())
+            results.append({"text": name, "pairs": pairs, "system": system, "error_rates": means})
+    return results
 
 
-def lab_texts(sizes: Sequence[int], directory: Path) -> list[tuple[str, ParallelCorpus, Path]]:
-    """Generate lab corpora; return their names, sentence pairs and files of gold alignments."""
+def lab_texts(sizes: Sequence[int], seed: int, directory: Path) -> list[Text]:
+    """Generate lab corpora."""
     texts = []
     for size in sizes:
         corpus = directory / str(size)
-        write_lab_corpus(german_english_lab(), corpus, {"train": size}, 1)
-        pairs = ParallelCorpus.read(corpus / "train.de", corpus / "train.en")
-        texts.append(("lab", pairs, corpus / "train.align"))
+        write_lab_corpus(german_english_lab(), corpus, {"train": size}, seed)
+        texts.append(("lab", corpus / "train.de", corpus / "train.en", corpus / "train.align"))
     return texts
 
 
-def print_tables(timings: list[Timing], errors: list[ErrorRates]) -> None:
-    if timings:
-        rows = [
-            [t.model, t.pairs, t.words, f"{t.training:.1f}", f"{t.aligning:.1f}", t.pairs / t.training] for t in timings
-        ]
-        print(format_table(["model", "pairs", "source words", "training s", "aligning s", "pairs/s"], rows) + "\n")
+def print_tables(times: list[dict[str, Any]], errors: list[dict[str, Any]], systems: Sequence[str]) -> None:
+    if times:
+        rows = []
+        for system in systems:
+            results = [result for result in times if result["system"] == system]
+            seconds = {
+                part: median_and_spread([result["seconds"][part] for result in results if part in result["seconds"]])
+                for part in ("training", "aligning", "total")
+            }
+            latency = median_and_spread([result["latency"] for result in results if "latency" in result])
+            rows.append([system, *seconds.values(), latency])
+        print(format_table(["system", "training s", "aligning s", "total s", "latency of a pair, ms"], rows) + "\n")
     if errors:
         rows = [
-            [e.text, e.pairs, e.model, *(f"{100 * e.error_rates[method]:.1f}" for method in SYMMETRIZATIONS)]
+            [
+                e["text"],
+                e["pairs"],
+                e["system"],
+                *(f"{100 * e['error_rates'][method]:.1f}" for method in SYMMETRIZATIONS),
+            ]
             for e in errors
         ]
-        print(format_table(["text", "pairs", "model", *(f"{method}, %" for method in SYMMETRIZATIONS)], rows))
-    print(f"\ntraining: both directions, iterations as in dragoman align; processor: {processor()}")
+        print(format_table(["text", "pairs", "system", *(f"{method}, %" for method in SYMMETRIZATIONS)], rows))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="directory of a parallel corpus to time the models on")
+    parser.add_argument("--data", type=Path, help="directory of a parallel corpus to time the systems on")
     parser.add_argument("--langs", default="de-en", help="file name extensions of source and target")
     parser.add_argument("--gold", nargs="+", default=[], metavar="NAME=SRC,TGT,GOLD", help="texts with gold alignments")
     parser.add_argument("--lab", type=int, nargs="+", default=[], metavar="PAIRS", help="sizes of lab corpora")
+    parser.add_argument("--seed", type=int, default=1, help="random seed of the lab corpora")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=["ibm1", "ibm2", "hmm"])
+    parser.add_argument("--before", type=Path, help="directory with another version of the package, for `before`")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     arguments = parser.parse_args()
-    timings = []
-    if arguments.data:
-        source, target = (arguments.data / f"train.{language}" for language in arguments.langs.split("-"))
-        pairs = ParallelCorpus.read(source, target)
-        warm_up = pairs.select(WARM_UP_PAIRS)  # compiles the kernels
-        Aligner.train(warm_up, "hmm", 1)
-        Aligner.train(warm_up, "ibm2", 1).align(warm_up)
-        timings = [measure_time(pairs, model) for model in SCHEDULES]
-    texts = []
+    if "before" in arguments.systems and arguments.before is None:
+        parser.error("--systems before needs --before SRC")
+    times = measure_times(arguments) if arguments.data else []
+    texts: list[Text] = []
     for text in arguments.gold:
         name, _, files = text.partition("=")
-        source, target, gold_file = map(Path, files.split(","))
-        texts.append((name, ParallelCorpus.read(source, target), gold_file))
+        source, target, gold = map(Path, files.split(","))
+        texts.append((name, source, target, gold))
     with tempfile.TemporaryDirectory() as directory:
-        texts += lab_texts(arguments.lab, Path(directory))
-        errors = [measure_errors(*text, model) for text in texts for model in SCHEDULES]
-    print_tables(timings, errors)
-    report = {"times": [asdict(timing) for timing in timings], "error rates": [asdict(rates) for rates in errors]}
-    write_json(arguments.json, report)
+        texts += lab_texts(arguments.lab, arguments.seed, Path(directory))
+        errors = measure_errors(texts, arguments)
+    print_tables(times, errors, arguments.systems)
+    print(f"\nboth directions, iterations as in dragoman align; {arguments.threads} threads; processor: {processor()}")
+    write_json(arguments.json, {"times": times, "error rates": errors})
 
 
 if __name__ == "__main__":

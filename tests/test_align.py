@@ -16,24 +16,31 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman import Corpus, DataError
+from dragoman.align import expectation as expectation_module
 from dragoman.align.aligner import Aligner
+from dragoman.align.decoding import most_probable_sources
 from dragoman.align.em import (
+    FORWARD,
+    POSITION_MODELS,
     SCHEDULES,
     _exp_digamma,
     maximise,
-    most_probable_source,
     run_em,
-    train_directional_model,
+    sum_tables,
+    uniform_tables,
+)
+from dragoman.align.expectation import Expectation, LexiconTables, independent_pair
+from dragoman.align.hmm import (
+    MAX_FERTILITY,
+    MAX_JUMP,
+    JumpPositions,
+    JumpWork,
+    apply_fertilities,
+    count_words,
+    jump_posteriors,
 )
 from dragoman.align.pair_grid import NULL, IdLines, PairGrid
-from dragoman.align.positions import (
-    MAX_JUMP,
-    POSITION_MODELS,
-    DiagonalPositions,
-    JumpPositions,
-    PositionModel,
-    UniformPositions,
-)
+from dragoman.align.positions import DiagonalPositions, IndependentPositions, PositionModel, UniformPositions
 from dragoman.align.symmetrization import SYMMETRIZATIONS, symmetrize
 from dragoman.align.word_association import WordAssociations
 from dragoman.core.threads import limit_threads
@@ -54,30 +61,60 @@ def make_grid(german: list[str] = GERMAN, english: list[str] = ENGLISH) -> PairG
     return PairGrid.from_pairs(make_pairs(german, english))
 
 
-def make_positions(name: str) -> PositionModel:
+def make_positions(name: str, source: IdLines) -> PositionModel:
     if name == "hmm":
-        weights = np.random.default_rng(3).uniform(0.1, 1.0, 2 * MAX_JUMP + 1)
-        return JumpPositions(weights, 0.15)
+        generator, size = np.random.default_rng(3), source.vocab_size
+        uniform = JumpPositions.initial(source).fertilities
+        return JumpPositions(
+            generator.uniform(0.1, 1.0, 2 * MAX_JUMP + 1), 0.15, generator.uniform(0.1, 0.6, size), uniform
+        )
     return DiagonalPositions(2.5, 0.1) if name == "ibm2" else UniformPositions()
 
 
 def test_word_pairs_are_those_of_all_cells() -> None:
-    grid = make_grid([*GERMAN, *(f"w{n}" for n in range(40_000))], [*ENGLISH, *(f"v{n}" for n in range(40_000))])
-    keys, index = grid.word_pairs()
+    grid = make_grid(
+        [*GERMAN, *(f"w{n % 40_000}" for n in range(50_000))], [*ENGLISH, *(f"v{n}" for n in range(50_000))]
+    )
+    source, target, index = grid.word_pairs
     cells = [
-        source * grid.target.vocab_size + target
+        (f, e)
         for pair in range(len(grid))
-        for target in grid.target.ids[slice(*grid.target.offsets[pair : pair + 2])].tolist()
-        for source in [NULL, *grid.source.ids[slice(*grid.source.offsets[pair : pair + 2])].tolist()]
+        for f in grid.source.ids[slice(*grid.source.offsets[pair : pair + 2])].tolist()
+        for e in grid.target.ids[slice(*grid.target.offsets[pair : pair + 2])].tolist()
     ]
-    assert keys[index].tolist() == cells and keys.tolist() == sorted(set(cells))
+    assert list(zip(source[index].tolist(), target[index].tolist(), strict=True)) == cells
+    assert len(source) == len(set(cells)) and (np.diff(source) >= 0).all()
 
 
 # -- posteriors --------------------------------------------------------------------------------------------------------
 
+SOURCE = [3, 4, 5, 4]  # ids of source words; there are 6
+
+
+def probabilities(targets: int, sources: int, seed: int = 1) -> np.ndarray:
+    """P(e_j | f_i), and P(e_j | NULL) in the last column."""
+    return np.random.default_rng(seed).uniform(0.05, 1.0, (targets, sources + 1))
+
+
+def compute_posteriors(positions: PositionModel, t: np.ndarray) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    """Posteriors, log-likelihood, and for the HMM expected jumps and transitions of each position."""
+    targets, sources = t.shape[0], t.shape[1] - 1
+    longest = max(t.shape)
+    posteriors, padded = np.zeros((2, longest, longest + 1))
+    padded[:targets, : sources + 1] = t
+    counts, work = np.zeros(2 * MAX_JUMP + 1), JumpWork.allocate(longest)
+    if isinstance(positions, JumpPositions):
+        parameters, words = positions.parameters(longest), np.array(SOURCE[:sources], np.int32)
+        likelihood = jump_posteriors(padded, words, targets, parameters, work, posteriors, counts)
+        counts *= parameters.jumps
+    else:
+        assert isinstance(positions, IndependentPositions)
+        likelihood = independent_pair(padded, sources, targets, positions.parameters, posteriors)[0]
+    return posteriors[:targets, : sources + 1], likelihood, counts, work.transitions[:sources]
+
 
 def alignment_prior(positions: PositionModel, alignment: tuple[int, ...], sources: int, targets: int) -> float:
-    """P(a_1 ... a_J) by its definition; 0 is NULL."""
+    """P(a_1 ... a_J) by its definition; NULL is -1."""
     if isinstance(positions, JumpPositions):
         return jump_prior(positions, alignment, sources)
     prior = 1.0
@@ -85,25 +122,30 @@ def alignment_prior(positions: PositionModel, alignment: tuple[int, ...], source
         if isinstance(positions, DiagonalPositions):
             distances = [abs((k + 0.5) / sources - (j + 0.5) / targets) for k in range(sources)]
             weights = [math.exp(-positions.tension * d) for d in distances]
-            prior *= positions.null if i == 0 else (1 - positions.null) * weights[i - 1] / sum(weights)
+            prior *= positions.null if i < 0 else (1 - positions.null) * weights[i] / sum(weights)
         else:
             prior /= sources + 1
     return prior
 
 
+def transition(positions: JumpPositions, i: int, previous: int, sources: int) -> float:
+    """P(a_j = i | a_{j-1} = previous) where neither is NULL; -1 is the start."""
+    stay = 0.0 if previous < 0 else 1.0 if sources == 1 else float(positions.stays[SOURCE[previous]])
+    if i == previous:
+        return (1 - positions.null) * stay
+    jumps = [positions.jumps[k - previous + MAX_JUMP] for k in range(sources) if k != previous]
+    return float((1 - positions.null) * (1 - stay) * positions.jumps[i - previous + MAX_JUMP] / sum(jumps))
+
+
 def jump_prior(positions: JumpPositions, alignment: tuple[int, ...], sources: int) -> float:
     """NULL keeps the position of the word before; at the start it may be any."""
-
-    def transition(i: int, previous: int) -> float:
-        jumps = [positions.jumps[min(max(k - previous, -MAX_JUMP), MAX_JUMP) + MAX_JUMP] for k in range(sources)]
-        return float((1 - positions.null) * jumps[i] / sum(jumps))
 
     def from_word(j: int, previous: int) -> float:
         if j == len(alignment):
             return 1.0
-        if alignment[j]:
-            return transition(alignment[j] - 1, previous) * from_word(j + 1, alignment[j] - 1)
-        if j == 0 or previous < 0:
+        if alignment[j] >= 0:
+            return transition(positions, alignment[j], previous, sources) * from_word(j + 1, alignment[j])
+        if previous < 0:
             return sum(positions.null / sources * from_word(j + 1, position) for position in range(sources))
         return positions.null * from_word(j + 1, previous)
 
@@ -111,84 +153,122 @@ def jump_prior(positions: JumpPositions, alignment: tuple[int, ...], sources: in
 
 
 @pytest.mark.parametrize("name", POSITION_MODELS)
-def test_posteriors_equal_the_sum_over_all_alignments(name: str) -> None:
-    grid, positions = make_grid(["a b c", "b", "c c a"], ["x y z", "y x", "z"]), make_positions(name)
-    keys, index = grid.word_pairs()
-    probs = np.random.default_rng(1).uniform(0.05, 1.0, len(keys))
-    expectation = positions.expect(grid, index, probs)
-    log_likelihood = 0.0
-    for pair in range(len(grid)):
-        sources, targets = int(grid.source.sizes[pair]), int(grid.target.sizes[pair])
-        cells = slice(*grid.offsets.cells[pair : pair + 2])
-        entries = index[cells].reshape(targets, sources + 1)
-        posteriors, total = np.zeros((targets, sources + 1)), 0.0
-        for alignment in product(range(sources + 1), repeat=targets):
-            p = alignment_prior(positions, alignment, sources, targets)
-            p *= math.prod(float(probs[entries[j, i]]) for j, i in enumerate(alignment))
-            total += p
-            for j, i in enumerate(alignment):
-                posteriors[j, i] += p
-        computed = expectation.posteriors[cells].reshape(targets, sources + 1)
-        np.testing.assert_allclose(computed, posteriors / total, rtol=1e-10)
-        log_likelihood += math.log(total)
-    assert expectation.log_likelihood == pytest.approx(log_likelihood)
+@pytest.mark.parametrize(("sources", "targets"), [(3, 3), (1, 2), (4, 1)])
+def test_posteriors_equal_the_sum_over_all_alignments(name: str, sources: int, targets: int) -> None:
+    positions, t = (
+        make_positions(name, IdLines(np.zeros(0, np.int32), np.zeros(1, np.int64), 6)),
+        probabilities(targets, sources),
+    )
+    posteriors, total = np.zeros((targets, sources + 1)), 0.0
+    for alignment in product(range(-1, sources), repeat=targets):
+        p = alignment_prior(positions, alignment, sources, targets)
+        p *= math.prod(float(t[j, i]) for j, i in enumerate(alignment))  # -1 is the last column
+        total += p
+        for j, i in enumerate(alignment):
+            posteriors[j, i] += p
+    computed, log_likelihood, _, _ = compute_posteriors(positions, t)
+    np.testing.assert_allclose(computed, posteriors / total, rtol=1e-9, atol=1e-15)
+    assert log_likelihood == pytest.approx(math.log(total))
 
 
 def test_expected_jumps_equal_the_sum_over_all_alignments() -> None:
-    grid, positions = make_grid(["a b c"], ["x y"]), make_positions("hmm")
+    positions, t = make_positions("hmm", IdLines(np.zeros(0, np.int32), np.zeros(1, np.int64), 6)), probabilities(2, 3)
     assert isinstance(positions, JumpPositions)
-    keys, index = grid.word_pairs()
-    probs = np.random.default_rng(1).uniform(0.05, 1.0, len(keys))
-    entries, counts, total = index.reshape(2, 4), np.zeros(2 * MAX_JUMP + 1), 0.0
-    for first, second in product(range(4), repeat=2):
-        starts = [first - 1] if first else range(3)  # NULL at the start may have any position
+    counts, transitions, total = np.zeros(2 * MAX_JUMP + 1), np.zeros((3, 2)), 0.0
+    for first, second in product(range(-1, 3), repeat=2):
+        starts = [first] if first >= 0 else range(3)  # NULL at the start may have any position
         for previous in starts:
-            p_first = jump_prior(positions, (first,), 3) if first else positions.null / 3
-            jumps = [positions.jumps[k - previous + MAX_JUMP] for k in range(3)]
-            p_second = float((1 - positions.null) * jumps[second - 1] / sum(jumps)) if second else positions.null
-            p = p_first * p_second * float(probs[entries[0, first]] * probs[entries[1, second]])
+            p = transition(positions, first, -1, 3) if first >= 0 else positions.null / 3
+            p *= transition(positions, second, previous, 3) if second >= 0 else positions.null
+            p *= float(t[0, first] * t[1, second])
             total += p
-            if first:
-                counts[first + MAX_JUMP] += p
-            if second:
-                counts[second - 1 - previous + MAX_JUMP] += p
-    statistics = positions.expect(grid, index, probs).statistics
-    np.testing.assert_allclose(statistics, counts / total, rtol=1e-9, atol=1e-12)
+            if first >= 0:
+                counts[first + 1 + MAX_JUMP] += p
+            if second >= 0:
+                transitions[previous, int(second != previous)] += p
+                counts[second - previous + MAX_JUMP] += p if second != previous else 0.0
+    _, _, jumps, computed = compute_posteriors(positions, t)
+    np.testing.assert_allclose(jumps, counts / total, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(computed, transitions / total, rtol=1e-9)
+
+
+def test_fertilities_of_independent_links() -> None:
+    """Their distribution by enumeration, and the factor by which the other links of a word change P(e | f)."""
+    links = np.array([[0.2], [1.0], [0.5]])  # P(each of three target words comes from the only source word)
+    words, counts = np.array([3], np.int32), np.zeros((6, 2 + MAX_FERTILITY + 1))
+    count_words(words, 3, np.hstack([links, 1 - links]), np.zeros((1, 2)), counts)
+    expected = np.zeros(MAX_FERTILITY + 1)
+    for outcome in product((0, 1), repeat=3):
+        expected[sum(outcome)] += math.prod(p if link else 1 - p for p, link in zip(links[:, 0], outcome, strict=True))
+    np.testing.assert_allclose(counts[3, 2:], expected)
+    ratios = np.ones((6, MAX_FERTILITY))
+    ratios[3] = [4.0, 3.0, 2.0, 1.0]
+    t = np.ones((3, 2))
+    apply_fertilities(t, words, 3, ratios, links)
+    # 1.5, 0.7 and 1.2 other links, interpolated
+    np.testing.assert_allclose(t, [[2.5, 1.0], [3.3, 1.0], [2.8, 1.0]])
 
 
 @pytest.mark.parametrize("name", POSITION_MODELS)
 def test_words_without_a_source_come_from_null(name: str) -> None:
     grid = make_grid(["", "a", "a"], ["x y", "", "x"])
-    keys, index = grid.word_pairs()
-    expectation = make_positions(name).expect(grid, index, np.full(len(keys), 0.5))
-    assert expectation.posteriors[:2].tolist() == [1.0, 1.0]
-    assert most_probable_source(grid, expectation.posteriors)[:2].tolist() == [-1, -1]
-    assert math.isfinite(expectation.log_likelihood)
+    positions = make_positions(name, grid.source), make_positions(name, grid.target)
+    tables = uniform_tables(grid)
+    forward, backward = most_probable_sources(grid, tables, positions)
+    assert forward[:2].tolist() == [-1, -1] and backward[:1].tolist() == [-1]
+    shards, statistics = Expectation(grid)(tables, positions)
+    counts = sum_tables(shards)
+    assert counts.null_target.sum() + counts.probs[:, 0].sum() == pytest.approx(3.0)
+    assert all(math.isfinite(result.log_likelihood) for result in statistics)
 
 
 @pytest.mark.parametrize("name", POSITION_MODELS)
-def test_a_step_of_em_never_lowers_the_likelihood(name: str) -> None:
-    """With fixed positions; those of the HMM are fitted approximately."""
-    grid, positions = make_grid(), make_positions(name)
-    keys, index = grid.word_pairs()
-    starts = np.searchsorted(keys, np.arange(grid.source.vocab_size + 1) * grid.target.vocab_size)
-    probs = maximise(starts, np.random.default_rng(2).uniform(0.1, 1.0, len(keys)), 0.0)
+def test_a_step_of_em_never_lowers_the_likelihood(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fixed positions (those of the HMM are fitted approximately), and without fertilities and agreement."""
+    monkeypatch.setattr(expectation_module, "AGREEMENT_COUNT", 1e-300)
+    grid, generator = make_grid(), np.random.default_rng(2)
+    positions = make_positions(name, grid.source), make_positions(name, grid.target)
+    random_counts = LexiconTables(*(generator.uniform(0.1, 1.0, table.shape) for table in uniform_tables(grid)))
+    expectation, tables = Expectation(grid), maximise(grid, random_counts, 0.0)
     likelihoods = []
     for _ in range(8):
-        expectation = positions.expect(grid, index, probs)
-        likelihoods.append(expectation.log_likelihood)
-        probs = maximise(starts, np.bincount(index, expectation.posteriors, len(keys)).astype(np.float64), 0.0)
-    assert (np.diff(likelihoods) >= -1e-9).all() and likelihoods[-1] > likelihoods[0] + 1
+        shards, statistics = expectation(tables, positions)
+        likelihoods.append([result.log_likelihood for result in statistics])
+        tables = maximise(grid, sum_tables(shards), 0.0)
+    assert (np.diff(likelihoods, axis=0) >= -1e-9).all() and (np.subtract(likelihoods[-1], likelihoods[0]) > 1).all()
+
+
+def test_agreement_prefers_links_of_both_directions() -> None:
+    """A word that occurs once has no claim to words whose translations are rare: each counts for its own only."""
+    grid = make_grid(["a b"] * 2 + ["a"], ["x y"] * 2 + ["x"])
+    positions = JumpPositions.initial(grid.source), JumpPositions.initial(grid.target)
+    source, target, _ = grid.word_pairs
+    a, b = (grid.source.ids[:2]).tolist()
+    x, y = (grid.target.ids[:2]).tolist()
+
+    def share(count: float) -> float:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(expectation_module, "AGREEMENT_COUNT", count)
+            tables = uniform_tables(grid)
+            tables.probs[(source == b) & (target == x), 1] = 1e-9  # b does not come from x
+            counts = sum_tables(Expectation(grid)(tables, positions)[0]).probs
+        return float(counts[(source == b) & (target == x), 0][0] / counts[(source == b) & (target == y), 0][0])
+
+    assert share(1e6) < 0.1 * share(1e-300)
+    assert a != b
 
 
 def test_the_tension_is_recovered_from_the_expected_distance() -> None:
     grid = make_grid(["a b c d e"] * 3, ["v w x y z"] * 3)
-    keys, index = grid.word_pairs()
-    probs = np.full(len(keys), 0.2)
     for tension in (0.5, 3.0, 9.0):
-        statistics = DiagonalPositions(tension, 0.1).expect(grid, index, probs).statistics
-        assert DiagonalPositions(1.0, 0.1).fit(grid, statistics).tension == pytest.approx(tension, rel=1e-3)
-    assert DiagonalPositions(4.0).fit(grid, np.zeros(2)).tension == 4.0, "no aligned words: nothing changes"
+        positions = DiagonalPositions(tension, 0.1)
+        statistics = Expectation(grid)(uniform_tables(grid), (positions, positions))[1][FORWARD]
+        fitted = DiagonalPositions(1.0, 0.1).fit(grid.source, grid.target, statistics)
+        assert fitted.tension == pytest.approx(tension, rel=1e-3)
+    nothing = statistics._replace(sums=np.zeros(3))
+    assert DiagonalPositions(4.0).fit(grid.source, grid.target, nothing).tension == 4.0, (
+        "no aligned words: nothing changes"
+    )
 
 
 # -- lexicon -----------------------------------------------------------------------------------------------------------
@@ -202,15 +282,15 @@ def test_exp_digamma() -> None:
 @pytest.mark.parametrize("model", SCHEDULES)
 @pytest.mark.parametrize("prior", [0.0, 0.01])
 def test_translation_probabilities_sum_to_one(model: str, prior: float) -> None:
-    for pairs in (make_pairs(), make_pairs().reversed):
-        lexicon = train_directional_model(pairs, model, prior=prior).lexicon
+    aligner = Aligner.train(make_pairs(), model, prior=prior)
+    for lexicon in (aligner.forward.lexicon, aligner.backward.lexicon):
         for word in (None, *lexicon.source.tokens[3:]):
             total = sum(prob for _, prob in lexicon.translations(word, None))
             assert total == pytest.approx(1.0) or (total == 0 and not lexicon.translations(word, None))
 
 
 def test_lexicon_queries() -> None:
-    lexicon = train_directional_model(make_pairs(), "ibm1", 20, prior=0.0).lexicon
+    lexicon = Aligner.train(make_pairs(), "ibm1", 20, prior=0.0).forward.lexicon
     assert [lexicon.translations(word, 1)[0].word for word in ("das", "buch", "haus")] == ["the", "book", "house"]
     assert lexicon.prob("buch", "book") == lexicon.translations("buch")[0].prob > 0.9
     assert lexicon.prob("buch", "nothing") == lexicon.prob("zug", "book") == lexicon.prob("buch", "train") == 0.0
@@ -229,15 +309,20 @@ def test_pair_scores_do_not_depend_on_counts_of_the_pair_itself() -> None:
     lines, is_training_pair = np.arange(5), np.ones(5, np.bool_)
     scores = associations.pair_scores(source, target, lines, lines, is_training_pair)
     em = run_em(grid, ("ibm1",), 4, prior=0.0)
-    posteriors = UniformPositions().expect(grid, grid.word_pairs()[1], em.previous_probs).posteriors
-    cells = slice(*grid.offsets.cells[:2])
-    rest = em.counts - np.bincount(grid.word_pairs()[1][cells], posteriors[cells], len(em.keys))
+    entries = em.entries(FORWARD)
+    first_pair = PairGrid(source.select(np.arange(1)), target.select(np.arange(1)))
+    in_first = [grid.word_pairs.cell_numbers[cell] for cell in range(first_pair.num_cells)]
+    tables = LexiconTables(em.previous_tables.probs[in_first], *em.previous_tables[1:])
+    left_out = sum_tables(Expectation(first_pair)(tables, (UniformPositions(), UniformPositions()))[0])
+    rest = LexiconTables(em.counts.probs.copy(), em.counts.null_target - left_out.null_target, em.counts.null_source)
+    rest.probs[in_first] -= left_out.probs
+    counts = entries.values(rest, FORWARD)
     without = WordAssociations(
-        em.keys,
-        em.starts,
-        rest,
-        em.previous_probs,
-        np.diff(np.concatenate([[0.0], np.cumsum(rest)])[em.starts]),
+        entries.keys,
+        associations.starts,
+        counts,
+        associations.previous_probs,
+        np.diff(np.concatenate([[0.0], np.cumsum(counts)])[associations.starts]),
         associations.target_counts - np.bincount(target.ids[:2], minlength=target.vocab_size),
     )
     # the total count is that of all lines in both cases
@@ -378,7 +463,7 @@ def test_the_lexicon_file_has_the_probabilities_of_both_directions(tmp_path: Pat
     [
         ("config.yaml", "kind: ngram\n", "is not an aligner"),
         ("config.yaml", "kind: aligner\nformat: 7\n", "another format"),
-        ("config.yaml", "kind: aligner\nformat: 1\n", "damaged aligner"),
+        ("config.yaml", "kind: aligner\nformat: 2\n", "damaged aligner"),
         ("config.yaml", "\x00", "config.yaml: broken or incomplete"),
         ("model.safetensors", "nonsense", "safetensors"),
         ("source-vocab.tsv", "", "vocab"),

@@ -4,35 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.align.em import (
-    DIRICHLET_PRIOR,
-    ITERATIONS,
-    SCHEDULES,
-    DirectionalModel,
-    EMProgress,
-    train_directional_model,
-)
-from dragoman.align.lexicon import Lexicon, reversed_keys
-from dragoman.align.pair_grid import PairGrid
-from dragoman.align.positions import POSITION_MODELS
+from dragoman.align.decoding import most_probable_sources
+from dragoman.align.em import ITERATIONS, POSITION_MODELS, SCHEDULES, EMProgress, run_em
+from dragoman.align.expectation import LexiconTables
+from dragoman.align.lexicon import UNSEEN_PROB, Lexicon, reversed_keys
+from dragoman.align.pair_grid import NULL, PairGrid
+from dragoman.align.positions import FloatArray, PositionModel
 from dragoman.align.symmetrization import GROW_DIAG_FINAL_AND, symmetrize
 from dragoman.core.errors import DataError
+from dragoman.core.threads import parallel_map
 from dragoman.data.alignments import WordAlignments
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.vocabulary import UNK, Vocab
 from dragoman.io import storage
 from dragoman.io.model_card import render_card
 
-FORMAT = 1
+FORMAT = 2
 DIRECTIONS = ("forward", "backward")
 MIN_LEXICON_PROB = 0.01  # entries of the lexicon file have at least this probability in one direction
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionalModel:
+    """P(E | F), summed over all alignments: a position model and a lexicon."""
+
+    model: str
+    lexicon: Lexicon
+    positions: PositionModel
+
+    def config(self) -> dict[str, object]:
+        return {"model": self.model, **self.positions.config()}
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        return {"keys": self.lexicon.keys, "probs": self.lexicon.probs, **self.positions.arrays()}
+
+    def null_probs(self, occurs: NDArray[np.bool_]) -> FloatArray:
+        """Return P(e | NULL) of the words that occur; it is undefined for others.  # (|V_e|,)"""
+        words, probs = np.flatnonzero(occurs), np.empty(len(occurs))
+        probs[words] = self.lexicon.probs_for(NULL * len(occurs) + words, UNSEEN_PROB)
+        return probs
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +75,7 @@ class Aligner:
         model: str = "hmm",
         iterations: int = ITERATIONS,
         *,
-        prior: float = DIRICHLET_PRIOR,
+        prior: float | None = None,
         report: Callable[[str, EMProgress], None] = lambda direction, progress: None,
     ) -> Aligner:
         """Train both directions on sentence pairs by EM. `report` is called after each iteration."""
@@ -69,14 +85,35 @@ class Aligner:
             raise DataError(f"{iterations} iterations: give at least 1, usually {ITERATIONS}")
         if not pairs.source.num_words or not pairs.target.num_words:
             raise DataError("no words to align; both texts need some")
-        train = partial(train_directional_model, model=model, iterations=iterations, prior=prior)
-        forward, backward = (partial(report, direction) for direction in DIRECTIONS)
-        return cls(train(pairs, report=forward), train(pairs.reversed, report=backward))
+        grid = PairGrid.from_pairs(pairs)
+        em = run_em(grid, SCHEDULES[model], iterations, prior=prior, report=lambda n, step: report(DIRECTIONS[n], step))
+
+        def directional_model(direction: int) -> DirectionalModel:
+            texts = (pairs, pairs.reversed)[direction]
+            entries = em.entries(direction)
+            lexicon = Lexicon(
+                texts.source.vocab, texts.target.vocab, entries.keys, entries.values(em.tables, direction)
+            )
+            return DirectionalModel(model, lexicon, em.positions[direction])
+
+        return cls(*parallel_map(directional_model, range(2)))
 
     def align(self, pairs: ParallelCorpus, symmetrization: str = GROW_DIAG_FINAL_AND) -> WordAlignments:
         """Align the sentence pairs of a text, which need not be the training text."""
         grid = PairGrid.from_pairs(pairs)
-        return symmetrize(grid, self.forward.align(grid), self.backward.align(grid.reversed), symmetrization)
+        positions = self.forward.positions, self.backward.positions
+        return symmetrize(grid, *most_probable_sources(grid, self._tables(grid), positions), symmetrization)
+
+    def _tables(self, grid: PairGrid) -> LexiconTables:
+        """Look up the probabilities of the word pairs of a text."""
+        source, target, _ = grid.word_pairs
+        keys = source.astype(np.int64) * grid.target.vocab_size + target
+        forward, backward = self.forward.lexicon, self.backward.lexicon
+        lookups = ((forward, keys), (backward, reversed_keys(keys, forward)))
+        probs = np.stack([lexicon.probs_for(numbers, UNSEEN_PROB) for lexicon, numbers in lookups], axis=1)
+        return LexiconTables(
+            probs, self.forward.null_probs(grid.target.counts > 0), self.backward.null_probs(grid.source.counts > 0)
+        )
 
     def best_lexicon_for(self, source: Vocab) -> tuple[Lexicon, float]:
         """Return the lexicon, of either direction, that knows most words of a text, and the share that it knows."""
@@ -108,7 +145,7 @@ class Aligner:
         models = dict(zip(DIRECTIONS, (self.forward, self.backward), strict=True))
         arrays: dict[str, NDArray[np.generic]] = {}
         for direction, model in models.items():
-            arrays |= {f"{direction}.keys": model.lexicon.keys, f"{direction}.probs": model.lexicon.probs}
+            arrays |= {f"{direction}.{name}": array for name, array in model.arrays().items()}
         source, target = self.forward.lexicon.source, self.forward.lexicon.target
         parameters = sum(array.size for array in arrays.values())
         sizes = {"source words": source.num_known, "words": target.num_known, "parameters": parameters}
@@ -138,14 +175,18 @@ class Aligner:
         def load_model(direction: str, source: Vocab, target: Vocab) -> DirectionalModel:
             parameters = dict(config[direction])
             model = parameters.pop("model")
-            keys, probs = (np.asarray(arrays[f"{direction}.{name}"]) for name in ("keys", "probs"))
+            prefix = f"{direction}."
+            saved = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            keys, probs = (np.asarray(saved.pop(name)) for name in ("keys", "probs"))
             if keys.shape != (len(probs),) or keys.dtype != np.int64 or (np.diff(keys) <= 0).any():
                 raise ValueError(f"{direction}: entries are not sorted")
             if probs.shape != keys.shape or probs.dtype != np.float64 or not ((probs >= 0) & (probs <= 1 + 1e-9)).all():
                 raise ValueError(f"{direction}: probabilities are not between 0 and 1")
             if len(keys) and not 0 <= keys[0] <= keys[-1] < len(source) * len(target):
                 raise ValueError(f"{direction}: entries are outside the vocabularies")
-            positions = POSITION_MODELS[model].from_config(parameters)
+            positions = POSITION_MODELS[model].from_saved(parameters, saved)
+            if any(len(array) != len(source) for array in positions.arrays().values()):
+                raise ValueError(f"{direction}: parameters are not those of the source words")
             return DirectionalModel(model, Lexicon(source, target, keys, probs), positions)
 
         try:

@@ -1,4 +1,4 @@
-"""Expectation maximisation: a lexicon and a position model, trained on sentence pairs in one direction."""
+"""Expectation maximisation: lexicons and position models of both directions, trained on sentence pairs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.align.lexicon import UNSEEN_PROB, Lexicon
-from dragoman.align.pair_grid import PairGrid
-from dragoman.align.positions import POSITION_MODELS, Expectation, FloatArray, PositionModel, UniformPositions
+from dragoman.align.expectation import Expectation, LexiconTables
+from dragoman.align.hmm import JumpPositions
+from dragoman.align.pair_grid import NULL, PairGrid, split_evenly
+from dragoman.align.positions import (
+    DiagonalPositions,
+    FloatArray,
+    PositionModel,
+    UniformPositions,
+)
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map
-from dragoman.data.corpus import ParallelCorpus
-from dragoman.data.ranges import sum_ranges
 
 ITERATIONS = 5
-DIRICHLET_PRIOR = 0.01  # concentration of the prior on each word's translations
-MIN_PROB = 1e-300
+DIRICHLET_PRIORS = {"ibm1": 0.01, "ibm2": 0.01, "hmm": 0.1}  # by model: concentration of the prior on translations
+MIN_PROB = 1e-30
 
+POSITION_MODELS: dict[str, type[PositionModel]] = {
+    "ibm1": UniformPositions,
+    "ibm2": DiagonalPositions,
+    "hmm": JumpPositions,
+}
 SCHEDULES = {"ibm1": ("ibm1",), "ibm2": ("ibm1", "ibm2"), "hmm": ("ibm1", "hmm")}  # models trained one after the other
+FORWARD, BACKWARD = 0, 1  # columns of the tables
 
 
 class EMProgress(NamedTuple):
@@ -30,7 +40,7 @@ class EMProgress(NamedTuple):
 
     model: str
     iteration: int
-    log_likelihood: float  # by the parameters before it
+    log_likelihood: float  # by the parameters before it; from the second iteration of the HMM on, with fertilities
     words: int
 
     @property
@@ -39,16 +49,37 @@ class EMProgress(NamedTuple):
         return float(np.exp(-self.log_likelihood / max(1, self.words)))
 
 
+class Entries(NamedTuple):
+    """A lexicon of one direction in the order of its keys."""
+
+    keys: NDArray[np.int64]  # (entries,) source * |V_e| + target, sorted
+    null_words: NDArray[np.int64]  # (entries of NULL,) target words; these entries are the first
+    order: NDArray[np.int64]  # (entries - entries of NULL,) the numbers of the word pairs
+
+    def values(self, tables: LexiconTables, direction: int) -> FloatArray:
+        """Return the numbers of a table in this order.  # (entries,)"""
+        null = tables.null_target if direction == FORWARD else tables.null_source
+        return np.concatenate([null[self.null_words], tables.probs[self.order, direction]])
+
+
 @dataclass(frozen=True, eq=False)
 class EMResult:
     """Parameters and expected counts after the last iteration."""
 
-    keys: NDArray[np.int64]  # (word pairs,) source * |V_e| + target, sorted
-    starts: NDArray[np.int64]  # (|V_f| + 1,) where the word pairs of each source word begin
-    probs: FloatArray  # (word pairs,) P(e | f)
-    counts: FloatArray  # (word pairs,) expected counts of the last E step
-    previous_probs: FloatArray  # (word pairs,) P(e | f) before the last M step; `counts` are computed with them
-    positions: PositionModel
+    grid: PairGrid
+    tables: LexiconTables  # P(e | f), P(f | e)
+    counts: LexiconTables  # expected counts of the last E step
+    previous_tables: LexiconTables  # probabilities before the last M step; `counts` are computed with them
+    positions: tuple[PositionModel, PositionModel]
+
+    def entries(self, direction: int) -> Entries:
+        pairs, sides = self.grid.word_pairs, (self.grid.source, self.grid.target)
+        words = (pairs.source, pairs.target) if direction == FORWARD else (pairs.target, pairs.source)
+        target = sides[1 - direction]
+        keys = words[0].astype(np.int64) * target.vocab_size + words[1]
+        order = np.argsort(keys, kind="stable")
+        null_words = np.flatnonzero(target.counts)
+        return Entries(np.concatenate([NULL * target.vocab_size + null_words, keys[order]]), null_words, order)
 
 
 def run_em(
@@ -56,104 +87,121 @@ def run_em(
     models: Sequence[str],
     iterations: int = ITERATIONS,
     *,
-    prior: float = DIRICHLET_PRIOR,
-    report: Callable[[EMProgress], None] = lambda progress: None,
+    prior: float | None = None,
+    report: Callable[[int, EMProgress], None] = lambda direction, progress: None,
 ) -> EMResult:
-    """Train one model after the other, each starting with the lexicon of the one before.
+    """Train one model after the other, each starting with the lexicons of the one before.
 
     The prior applies to the last model only: with the simpler models before it, which know less about positions, it
-    would assign rare words to NULL.
+    would assign rare words to NULL; None is the default of that model. `report` is called for each direction after each
+    iteration.
     """
-    keys, index = grid.word_pairs()
-    starts = np.searchsorted(keys, np.arange(grid.source.vocab_size + 1, dtype=np.int64) * grid.target.vocab_size)
-    sizes = np.diff(starts)
-    probs = np.repeat(1.0 / np.maximum(sizes, 1), sizes)  # uniform over the words seen together with each word
-    previous_probs, counts = probs, np.zeros(len(keys))
-    positions: PositionModel = UniformPositions()
+    prior = DIRICHLET_PRIORS[models[-1]] if prior is None else prior
+    sides = grid.source, grid.target
+    expectation = Expectation(grid)
+    tables = uniform_tables(grid)
+    counts, previous = tables, tables
+    positions: tuple[PositionModel, ...] = (UniformPositions(), UniformPositions())
     for model in models:
-        positions = POSITION_MODELS[model]()
+        positions = tuple(POSITION_MODELS[model].initial(side) for side in sides)
         for iteration in range(1, iterations + 1):
-            expectation = positions.expect(grid, index, probs)
-            report(EMProgress(model, iteration, expectation.log_likelihood, len(grid.target.ids)))
-            counts = np.bincount(index, expectation.posteriors, len(keys)).astype(np.float64)
-            previous_probs = probs
-            probs = maximise(starts, counts, prior if model == models[-1] else 0.0)
-            positions = positions.fit(grid, expectation.statistics)
-    return EMResult(keys, starts, probs, counts, previous_probs, positions)
+            shards, statistics = expectation(tables, positions)
+            for direction, (side, result) in enumerate(zip(reversed(sides), statistics, strict=True)):
+                report(direction, EMProgress(model, iteration, result.log_likelihood, len(side.ids)))
+            counts, previous = sum_tables(shards), tables
+            tables = maximise(grid, counts, prior if model == models[-1] else 0.0)
+            positions = tuple(
+                position.fit(source, target, result)
+                for position, source, target, result in zip(positions, sides, reversed(sides), statistics, strict=True)
+            )
+    return EMResult(grid, tables, counts, previous, (positions[0], positions[1]))
 
 
-def maximise(starts: NDArray[np.int64], counts: FloatArray, prior: float) -> FloatArray:
-    """Compute P(e | f) from expected counts.  # (word pairs,)
+def uniform_tables(grid: PairGrid) -> LexiconTables:
+    """Probabilities that are uniform over the words seen together with each word."""
+    pairs = grid.word_pairs
+    tables = LexiconTables(
+        np.ones((len(pairs.source), 2)),
+        (grid.target.counts > 0).astype(np.float64),
+        (grid.source.counts > 0).astype(np.float64),
+    )
+    return maximise(grid, tables, 0.0)
+
+
+def sum_tables(shards: Sequence[LexiconTables]) -> LexiconTables:
+    """Add up the counts of all shards."""
+    size = len(shards[0].probs)
+    probs = np.empty((size, 2))
+
+    def add(rows: tuple[int, int]) -> None:
+        part = slice(*rows)
+        probs[part] = shards[0].probs[part]
+        for shard in shards[1:]:
+            probs[part] += shard.probs[part]
+
+    parallel_map(add, split_evenly(np.arange(size + 1)))
+    null_target = np.sum([shard.null_target for shard in shards], axis=0)
+    return LexiconTables(probs, null_target, np.sum([shard.null_source for shard in shards], axis=0))
+
+
+def maximise(grid: PairGrid, counts: LexiconTables, prior: float) -> LexiconTables:
+    """Compute P(e | f) and P(f | e) from expected counts.
 
     Without a prior, relative frequencies. With a prior, exp psi(c + prior) takes the place of c (variational Bayes,
     Johnson 2007), which takes probability from rare pairs; then the values are normalised to sum to one.
     """
-    weights = counts if prior == 0 else _exp_digamma(counts + prior)
-    totals = np.repeat(sum_ranges(starts, weights), np.diff(starts))
-    return np.maximum(np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0), MIN_PROB)
+    pairs = grid.word_pairs
+    rows = split_evenly(np.arange(len(pairs.source) + 1))
+    weights, totals = counts.probs, []
+    if prior > 0:
+        weights = np.empty_like(counts.probs)
+        parallel_map(partial(_exp_digamma_rows, counts.probs, prior, weights), rows)
+    for direction, (words, size) in enumerate(
+        ((pairs.source, grid.source.vocab_size), (pairs.target, grid.target.vocab_size))
+    ):
+        totals.append(np.bincount(words, weights[:, direction], size))
+    probs = np.empty_like(weights)
+    parallel_map(partial(_divide_rows, weights, pairs.source, pairs.target, *totals, probs), rows)
+    null_target = _maximise_null(counts.null_target, prior, grid.target.counts > 0)
+    return LexiconTables(probs, null_target, _maximise_null(counts.null_source, prior, grid.source.counts > 0))
+
+
+def _maximise_null(counts: FloatArray, prior: float, occurs: NDArray[np.bool_]) -> FloatArray:
+    """Compute P(e | NULL) of the words that occur; 0 for others."""
+    weights = np.where(occurs, counts if prior == 0 else _exp_digamma(counts + prior), 0.0)
+    total = weights.sum()
+    return np.where(occurs, np.maximum(weights / total if total > 0 else 0.0, MIN_PROB), 0.0)
+
+
+@kernel
+def _divide_rows(weights, source, target, source_totals, target_totals, probs, rows):  # type: ignore[no-untyped-def]
+    for k in range(rows[0], rows[1]):
+        total, reverse_total = source_totals[source[k]], target_totals[target[k]]
+        probs[k, 0] = max(weights[k, 0] / total, MIN_PROB) if total > 0 else MIN_PROB
+        probs[k, 1] = max(weights[k, 1] / reverse_total, MIN_PROB) if reverse_total > 0 else MIN_PROB
+
+
+@kernel
+def _exp_digamma_rows(counts, prior, result, rows):  # type: ignore[no-untyped-def]
+    for k in range(rows[0], rows[1]):
+        for column in range(2):
+            result[k, column] = _exp_digamma_of(counts[k, column] + prior)
 
 
 @kernel
 def _exp_digamma(counts):  # type: ignore[no-untyped-def]
-    """exp psi(c), psi the digamma function, by its recurrence up to 6 and its asymptotic series from there on."""
     result = np.empty_like(counts)
     for k in range(len(counts)):
-        x, psi = counts[k], 0.0
-        while x < 6.0:
-            psi -= 1.0 / x
-            x += 1.0
-        y = 1.0 / (x * x)
-        psi += np.log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y / 252))
-        result[k] = np.exp(psi)
+        result[k] = _exp_digamma_of(counts[k])
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class DirectionalModel:
-    """P(E | F), summed over all alignments: a position model and a lexicon."""
-
-    model: str
-    lexicon: Lexicon
-    positions: PositionModel
-
-    def expect(self, grid: PairGrid) -> Expectation:
-        """Compute P(a_j = i | F, E) in all cells of a text, which need not be the training text."""
-        keys, index = grid.word_pairs()
-        entries = self.lexicon.entry_indices(keys)[index]
-        return self.positions.expect(grid, entries, np.append(self.lexicon.probs, UNSEEN_PROB))
-
-    def align(self, grid: PairGrid) -> NDArray[np.int32]:
-        """Return the most probable source position of each target word, or -1 for NULL.  # (target words,)"""
-        return most_probable_source(grid, self.expect(grid).posteriors)
-
-    def config(self) -> dict[str, object]:
-        return {"model": self.model, **self.positions.config()}
-
-
-def train_directional_model(
-    pairs: ParallelCorpus,
-    model: str,
-    iterations: int = ITERATIONS,
-    *,
-    prior: float = DIRICHLET_PRIOR,
-    report: Callable[[EMProgress], None] = lambda progress: None,
-) -> DirectionalModel:
-    """Train an alignment model, after the simpler ones that it starts from (see `SCHEDULES`)."""
-    em = run_em(PairGrid.from_pairs(pairs), SCHEDULES[model], iterations, prior=prior, report=report)
-    return DirectionalModel(model, Lexicon(pairs.source.vocab, pairs.target.vocab, em.keys, em.probs), em.positions)
-
-
-def most_probable_source(grid: PairGrid, posteriors: FloatArray) -> NDArray[np.int32]:
-    """Return the source position with the highest posterior of each target word; -1 where that is NULL."""
-    positions = np.empty(len(grid.target.ids), np.int32)
-    parallel_map(partial(_argmax_rows, grid.offsets, posteriors, positions), grid.chunks)
-    return positions
-
-
 @kernel
-def _argmax_rows(at, posteriors, positions, chunk):  # type: ignore[no-untyped-def]
-    for pair in range(chunk[0], chunk[1]):
-        n_f = at.source[pair + 1] - at.source[pair]
-        for j in range(at.target[pair + 1] - at.target[pair]):
-            row = at.cells[pair] + j * (n_f + 1)
-            positions[at.target[pair] + j] = np.argmax(posteriors[row : row + n_f + 1]) - 1
+def _exp_digamma_of(x):  # type: ignore[no-untyped-def]
+    """exp psi(x), psi the digamma function, by its recurrence up to 6 and its asymptotic series from there on."""
+    psi = 0.0
+    while x < 6.0:
+        psi -= 1.0 / x
+        x += 1.0
+    y = 1.0 / (x * x)
+    return x * np.exp(psi - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y / 252)))

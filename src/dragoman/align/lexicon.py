@@ -62,16 +62,12 @@ class Lexicon:
         """Return the keys of entries of at least `min_prob`, without those of NULL."""
         return np.asarray(self.keys[(self.probs >= min_prob) & (self.keys >= (NULL + 1) * len(self.target))])
 
-    def probs_for(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return P of each key, 0 for words that never occurred together.  # (keys,)"""
-        return np.asarray(np.append(self.probs, 0.0)[self.entry_indices(keys)])
-
-    def entry_indices(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the index of each key's entry; the number of entries for keys without one.  # (keys,)"""
+    def probs_for(self, keys: NDArray[np.int64], unseen: float = 0.0) -> NDArray[np.float64]:
+        """Return P of each key, `unseen` for words that never occurred together.  # (keys,)"""
         if not len(self.keys):
-            return np.zeros(len(keys), np.int32)
+            return np.full(len(keys), unseen)
         indices = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[indices] == keys, indices, len(self.keys)).astype(np.int32)
+        return np.where(self.keys[indices] == keys, self.probs[indices], unseen)
 
 
 def _known_id(vocab: Vocab, word: str) -> int | None:

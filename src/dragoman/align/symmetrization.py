@@ -26,7 +26,7 @@ def symmetrize(
     """
     if method not in SYMMETRIZATIONS:
         raise DataError(f"unknown symmetrization {method!r}; choose from {', '.join(SYMMETRIZATIONS)}")
-    links = partial(_links, grid.offsets, forward, backward, SYMMETRIZATIONS.index(method))
+    links = partial(_symmetrized_links, grid.arrays, forward, backward, SYMMETRIZATIONS.index(method))
     empty = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
     chunks = zip(empty, *parallel_map(links, grid.chunks), strict=True)
     counts, source, target = (np.concatenate(parts) for parts in chunks)
@@ -34,7 +34,7 @@ def symmetrize(
 
 
 @kernel
-def _links(at, forward, backward, method, chunk):  # type: ignore[no-untyped-def]
+def _symmetrized_links(at, forward, backward, method, chunk):  # type: ignore[no-untyped-def]
     """The number of links of each pair, and their source and target positions."""
     first, last, source_at, target_at, size = chunk[0], chunk[1], at.source, at.target, 0
     for pair in range(first, last):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.align.em import run_em
+from dragoman.align.em import FORWARD, run_em
 from dragoman.align.pair_grid import NULL, IdLines, PairGrid
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map, split_range
@@ -37,9 +37,11 @@ class WordAssociations(NamedTuple):
     def train(cls, source: IdLines, target: IdLines, iterations: int = ITERATIONS) -> WordAssociations:
         """Train Model 1 on lines, each a sorted set of words."""
         em = run_em(PairGrid(source, target), ("ibm1",), iterations, prior=0.0)
-        source_counts = np.diff(np.concatenate([[0.0], np.cumsum(em.counts)])[em.starts])
-        target_counts = np.bincount(target.ids, minlength=target.vocab_size).astype(np.float64)
-        return cls(em.keys, em.starts, em.counts, em.previous_probs, source_counts, target_counts)
+        entries = em.entries(FORWARD)
+        starts = np.searchsorted(entries.keys, np.arange(source.vocab_size + 1, dtype=np.int64) * target.vocab_size)
+        counts, previous_probs = (entries.values(tables, FORWARD) for tables in (em.counts, em.previous_tables))
+        source_counts = np.diff(np.concatenate([[0.0], np.cumsum(counts)])[starts])
+        return cls(entries.keys, starts, counts, previous_probs, source_counts, target.counts.astype(np.float64))
 
     def pair_scores(
         self,

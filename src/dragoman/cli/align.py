@@ -31,18 +31,19 @@ class AlignerOptions(OptionGroup):
         option(
             "--model ibm1|ibm2|hmm",
             "ibm1: lexical probabilities; ibm2: also the distance from the diagonal; hmm: also the position of the "
-            "previous word.",
+            "previous word, fertilities and agreement of the directions.",
         ),
     ] = "hmm"
     iterations: Annotated[int, option("--iterations N", "EM iterations of each model.", min=1)] = 5
     prior: Annotated[
-        float,
+        float | None,
         option(
             "--prior X",
-            "Dirichlet prior: smaller values give fewer translations per word; 0: none, maximum likelihood.",
+            "Dirichlet prior: smaller values give fewer translations per word; 0: none, maximum likelihood. Default: 0.1 "
+            "for hmm, otherwise 0.01.",
             min=0.0,
         ),
-    ] = 0.01
+    ] = None
     trained: Annotated[Path | None, option("--with DIR", "Use this aligner instead of training one.")] = None
     output: Annotated[
         Path | None, option("--output, -o DIR", "Directory for the aligner, with its lexicon in lexicon.tsv.")

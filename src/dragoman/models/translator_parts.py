@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.align.em import train_directional_model
+from dragoman.align.aligner import Aligner
 from dragoman.core.errors import DataError
 from dragoman.core.types import Arrays
 from dragoman.data.corpus import ParallelCorpus
@@ -120,7 +120,7 @@ def attention_loss(
 
 def learn_lexicon(pairs: ParallelCorpus) -> LexiconTable:
     """Estimate P(e | f) with an alignment model and return the most probable translations of each word."""
-    lexicon = train_directional_model(pairs, ALIGNMENT_MODEL).lexicon
+    lexicon = Aligner.train(pairs, ALIGNMENT_MODEL).forward.lexicon
     entries = lexicon.top_entries(MAX_TRANSLATIONS, MIN_PROB)
     source, target = np.divmod(lexicon.keys[entries], len(pairs.target.vocab))
     starts = np.searchsorted(source, np.arange(len(pairs.source.vocab) + 1))
