@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -12,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.core.errors import DragomanError
+from dragoman.io.files import RANDOM_PART
 from dragoman.io.storage import CARD_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays_with_metadata
 from small_translators import ENGLISH, GERMAN
 
@@ -157,6 +161,18 @@ def contents(directory: Path) -> dict[str, object]:
         for path in sorted(directory.rglob("*"))
         if path.suffix != ".lock" and not path.is_dir()
     }
+
+
+def state_digest(directory: Path) -> str:
+    """Return a digest of everything below a directory, without times and the random parts of temporary names."""
+    state = {}
+    for path in sorted(directory.rglob("*")):
+        try:
+            content = "directory" if path.is_dir() else _content(path)
+        except (ValueError, KeyError, OSError, DragomanError):  # incomplete
+            content = path.read_bytes()
+        state[re.sub(rf"-{RANDOM_PART}(?=/|$)", "-", str(path.relative_to(directory)))] = content
+    return hashlib.sha256(repr(state).encode()).hexdigest()
 
 
 def _content(path: Path) -> object:

@@ -15,6 +15,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,8 +31,8 @@ import yaml
 from model_files import remove_digests
 
 MEMORY = 2 << 30
-SECONDS = 30  # per directory, and as many for the start of a process
-BATCH = 25  # directories per process
+PROCESSOR_SECONDS, SECONDS = 60, 600  # limits of a directory: of computing (SIGPROF), and of waiting (SIGALRM)
+BATCH = 100  # directories per process
 KINDS = (
     "modified-kneser-ney, order 2",
     "quantised",
@@ -247,10 +248,11 @@ def load_all(directories: Sequence[str]) -> None:
 
     torch.set_num_threads(1)
     for directory in directories:
-        start = perf_counter()
-        outcome = outcome_of(Path(directory))
-        seconds = perf_counter() - start
-        print(json.dumps([directory, outcome, seconds]), flush=True)
+        signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
+        signal.alarm(SECONDS)
+        print(json.dumps([directory, outcome_of(Path(directory))]), flush=True)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.alarm(0)
 
 
 def outcomes(directories: Sequence[Path], environment: dict[str, str]) -> dict[Path, str]:
@@ -258,18 +260,11 @@ def outcomes(directories: Sequence[Path], environment: dict[str, str]) -> dict[P
     results: dict[Path, str] = {}
     while remaining := [path for path in directories if path not in results]:
         command = [sys.executable, "-m", "torture.model_directories", "--load", *map(str, remaining)]
-        place, seconds = Path(__file__).parent.parent, SECONDS * (len(remaining) + 10)
-        try:
-            finished = subprocess.run(
-                command, cwd=place, env=environment, capture_output=True, text=True, timeout=seconds, check=False
-            )
-            output, ending = finished.stdout, f"ended with code {finished.returncode}: {finished.stderr[-500:]}"
-        except subprocess.TimeoutExpired as error:
-            output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
-            ending = "hangs"
-        results |= {Path(path): outcome for path, outcome, _ in map(json.loads, output.splitlines())}
+        place = Path(__file__).parent.parent
+        finished = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+        results |= {Path(path): outcome for path, outcome in map(json.loads, finished.stdout.splitlines())}
         if unfinished := [path for path in remaining if path not in results]:
-            results[unfinished[0]] = ending
+            results[unfinished[0]] = f"ended with code {finished.returncode}: {finished.stderr[-500:]}"
     return results
 
 
@@ -304,7 +299,7 @@ def run(place: Path, count: int, seed: int, *, check_bounds: bool, until: float 
     sources = sorted(path for path in (place / "models").glob("[!.]*") if path.is_dir())
     environment, tallies = dict(os.environ), Counter[str]()
     if check_bounds:
-        cache = Path(environment.get("NUMBA_CACHE_DIR", tempfile.gettempdir()) + "-boundscheck")
+        cache = Path(environment.get("NUMBA_CACHE_DIR", tempfile.gettempdir()), "dragoman-boundscheck")
         environment |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
     for first in range(0, count, BATCH):
         if perf_counter() > until:
