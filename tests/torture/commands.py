@@ -13,12 +13,15 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
+from time import sleep
 
 from dragoman.core.errors import DragomanError
 from dragoman.io.files import RANDOM_PART
 from dragoman.io.storage import CARD_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays_with_metadata
 from small_translators import ENGLISH, GERMAN
 
+PROCESSOR_SECONDS, SECONDS = 60, 300  # limits of computing (SIGPROF), and of waiting (SIGALRM)
 NETWORK = ("--embedding", "4", "--hidden", "4", "--threads", "1", "--batch-size", "30", "--max-updates", "3")
 SAVED_OFTEN = ("--save-every", "1", "--report-every", "1", "--check-every", "2")
 TEXT = ("--text", "train.en", "--dev-text", "dev.en", "-o", "out")
@@ -147,6 +150,30 @@ def run_forked(
     return start_forked(arguments, directory, prepare, output).wait()
 
 
+@dataclass
+class TimeLimit:
+    """Ends this process by a signal when it computes or waits for too long.
+
+    Time in which the process is stopped does not count, so that a campaign can be paused.
+    """
+
+    seconds: int = 0  # since the last start
+
+    def start(self) -> None:
+        Thread(target=self._count, daemon=True).start()
+        self.restart()
+
+    def restart(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
+        self.seconds = 0
+
+    def _count(self) -> None:
+        while self.seconds < SECONDS:
+            sleep(1)
+            self.seconds += 1
+        os.kill(os.getpid(), signal.SIGALRM)
+
+
 def fresh_copy(source: Path, target: Path) -> Path:
     """Copy a directory to a place where nothing is left of an earlier copy."""
     shutil.rmtree(target, ignore_errors=True)
@@ -164,15 +191,19 @@ def contents(directory: Path) -> dict[str, object]:
 
 
 def state_digest(directory: Path) -> str:
-    """Return a digest of everything below a directory, without times and the random parts of temporary names."""
-    state = {}
+    """Return a digest of everything below a directory, without times and the random parts of temporary names.
+
+    What lock files contain is for messages only.
+    """
+    state = []
     for path in sorted(directory.rglob("*")):
         try:
-            content = "directory" if path.is_dir() else _content(path)
+            content = "" if path.is_dir() or path.suffix == ".lock" else _content(path)
         except (ValueError, KeyError, OSError, DragomanError):  # incomplete
             content = path.read_bytes()
-        state[re.sub(rf"-{RANDOM_PART}(?=/|$)", "-", str(path.relative_to(directory)))] = content
-    return hashlib.sha256(repr(state).encode()).hexdigest()
+        name = re.sub(rf"-{RANDOM_PART}(?=/|$)", "-", str(path.relative_to(directory)))
+        state.append(f"{name} {path.is_dir()} {content!r}")
+    return hashlib.sha256("\0".join(sorted(state)).encode()).hexdigest()
 
 
 def _content(path: Path) -> object:

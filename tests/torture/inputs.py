@@ -14,7 +14,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import sys
 import tempfile
 from collections import Counter
@@ -24,10 +23,9 @@ from time import perf_counter
 
 from damage import damaged
 from dragoman.data.formats import GZIP_MAGIC
-from torture.commands import Finished, run_forked
+from torture.commands import Finished, TimeLimit, run_forked
 from torture.readings import READINGS, Reading, write_all
 
-PROCESSOR_SECONDS, SECONDS = 60, 600  # limits of a command: of computing, and of waiting for something
 SEPARATORS = ("\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\u00a0")  # are not line breaks
 BYTES = b"\x00\x01\x08\t\n\r \x1b\"#%&'(),-./0:;<=>@[\\]_{|}~\x7f\x80\xbf\xc0\xe2\xef\xf0\xff"
 NUMBERS = re.compile(r"-?[0-9]+\.[0-9]+(e-?[0-9]+)?")
@@ -91,8 +89,7 @@ def run_reading(reading: Reading, directory: Path, content: bytes) -> tuple[Fini
     arguments = [replaced.get(word, word) for word in reading.arguments]
 
     def prepare() -> None:
-        signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
-        signal.alarm(SECONDS)
+        TimeLimit().start()
         os.dup2(os.open(file, os.O_RDONLY), 0)
 
     finished = run_forked(arguments, directory, prepare, standard_output)

@@ -15,7 +15,6 @@ import os
 import random
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -29,9 +28,9 @@ import numpy as np
 import yaml
 
 from model_files import remove_digests
+from torture.commands import TimeLimit
 
 MEMORY = 2 << 30
-PROCESSOR_SECONDS, SECONDS = 60, 600  # limits of a directory: of computing (SIGPROF), and of waiting (SIGALRM)
 BATCH = 100  # directories per process
 KINDS = (
     "modified-kneser-ney, order 2",
@@ -247,12 +246,11 @@ def load_all(directories: Sequence[str]) -> None:
     import torch
 
     torch.set_num_threads(1)
+    limit = TimeLimit()
+    limit.start()
     for directory in directories:
-        signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
-        signal.alarm(SECONDS)
+        limit.restart()
         print(json.dumps([directory, outcome_of(Path(directory))]), flush=True)
-    signal.setitimer(signal.ITIMER_PROF, 0)
-    signal.alarm(0)
 
 
 def outcomes(directories: Sequence[Path], environment: dict[str, str]) -> dict[Path, str]:
