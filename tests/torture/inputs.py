@@ -91,6 +91,7 @@ def run_reading(reading: Reading, directory: Path, content: bytes) -> tuple[Fini
     def prepare() -> None:
         TimeLimit().start()
         os.dup2(os.open(file, os.O_RDONLY), 0)
+        sys.stdin = os.fdopen(0, encoding="utf-8")
 
     finished = run_forked(arguments, directory, prepare, standard_output)
     return finished, problem_of(reading, finished, content, standard_output), standard_output

@@ -109,7 +109,7 @@ class SampleRequest(StrictRequest):
 
     model: str = MODEL
     n: int = Field(default=5, ge=1, description="number of sentences; at most one more than the limit of alternatives")
-    seed: int = Field(default=1, ge=0, lt=2**63, description="random seed")
+    seed: int = Field(default=1, ge=0, le=2**53, description="random seed")
     prefix: str = Field(default="", description="words that the sentences start with", examples=["the"])
     source: str = Field(default="", description="for a translator: the sentence to translate")
     temperature: float = Field(default=1.0, gt=0, le=100, description="below 1: more probable words; above: less")
