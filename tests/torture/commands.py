@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -9,9 +10,13 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
+from io import StringIO
 from pathlib import Path
 from threading import Thread
 from time import sleep
@@ -60,22 +65,43 @@ REPLACING = {"train ngram", "train recurrent", "train translator", "mix", "align
 
 
 def write_inputs(directory: Path) -> None:
-    """Write the texts and models that the commands read."""
+    """Write the texts and models that the commands read, and prepare this process to run commands in forks."""
+    import_everything()
+    _write_inputs(directory)
+
+
+@cache
+def import_everything() -> None:
+    """Run each command once in this process: forked processes need not import, and are killed while they work."""
+    with tempfile.TemporaryDirectory() as temporary:
+        inputs = Path(temporary) / "inputs"
+        _write_inputs(inputs)
+        for arguments in COMMANDS.values():
+            run_here(arguments, fresh_copy(inputs, inputs.with_name("copy")))
+    gc.collect()
+    gc.freeze()  # otherwise garbage collection copies the memory of this process into each fork
+
+
+def run_here(arguments: Sequence[str], directory: Path) -> None:
+    """Run a command in this process, without its messages."""
     from dragoman.cli.main import main
 
+    with chdir(directory), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        main(list(arguments))
+
+
+def _write_inputs(directory: Path) -> None:
     directory.mkdir(parents=True)
     texts = {"train.de": GERMAN, "train.en": ENGLISH, "dev.de": GERMAN[::7], "dev.en": ENGLISH[::7]}
     for name, lines in texts.items():
         (directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    first, second = str(directory / "first"), str(directory / "second")
-    text = ("--text", str(directory / "train.en"))
+    text = ("--text", "train.en")
     for arguments in (
-        ("train", "ngram", *text, "--order", "2", "-o", first),
-        ("train", "ngram", *text, "--order", "1", "--vocab", first, "-o", second),
-        ("export", first, "--arpa", str(directory / "first.arpa")),
+        ("train", "ngram", *text, "--order", "2", "-o", "first"),
+        ("train", "ngram", *text, "--order", "1", "--vocab", "first", "-o", "second"),
+        ("export", "first", "--arpa", "first.arpa"),
     ):
-        if main(list(arguments)) != 0:
-            raise RuntimeError(f"{arguments} failed")
+        run_here(arguments, directory)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from time import perf_counter
 
 from damage import damaged
 from dragoman.data.formats import GZIP_MAGIC
-from torture.commands import Finished, TimeLimit, run_forked
+from torture.commands import Finished, TimeLimit, run_forked, run_here
 from torture.readings import READINGS, Reading, write_all
 
 SEPARATORS = ("\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\u00a0")  # are not line breaks
@@ -177,6 +177,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary) / "inputs"
         write_all(directory)
+        for reading in READINGS:  # so that forked processes need not import
+            if "FILE" in reading.arguments:
+                run_here([reading.file if word == "FILE" else word for word in reading.arguments], directory)
+                _remove(directory / "out")
         by_line = [reading for reading in READINGS if reading.by_line]
         generator = random.Random(options.seed)
         shifted = [try_separators(reading, directory, PLACES, generator) for reading in by_line]
