@@ -9,10 +9,10 @@ def damaged(whole: bytes, generator: random.Random, characters: bytes, max_chang
     """Return a file in which some bytes are replaced, removed or repeated."""
     raw = bytearray(whole)
     for _ in range(generator.randrange(1, max_changes + 1)):
-        place = generator.randrange(len(raw))
+        place = generator.randrange(len(raw) + 1)
         match generator.randrange(3):
             case 0:
-                raw[place] = generator.choice(characters)
+                raw[place : place + 1] = bytes([generator.choice(characters)])
             case 1:
                 del raw[place : place + generator.randrange(1, 30)]
             case 2:

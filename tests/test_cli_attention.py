@@ -69,6 +69,7 @@ def test_trees_have_phrases(good: Any, place: Path) -> None:
         (["PLAIN", "der hund bellt ."], "train one with --attention mlp"),
         (["TREE", "der hund bellt ."], "no brackets"),
         (["ONE", "der hund " * 200], "too long to be translated at once"),
+        (["PIECES", "der hund", "--target", "a" * 300], "more than 250 tokens"),
         (["ONE", "der hund", "--picture", "a.txt"], "end the name in .svg or .png"),
         (["NOWHERE", "der hund"], "no such directory; pass a directory written by dragoman train"),
     ],

@@ -102,6 +102,9 @@ def test_new_key(run: Any, tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir()} <= {"keys.txt", ".keys.txt.lock"}
     again = run("serve", "--api-keys", path, "--new-key", "alice")
     assert (again.code, again.out) == (2, "") and "there is a key alice already" in again.err
+    path.write_bytes(b"\xff")
+    result = run("serve", "--api-keys", path, "--new-key", "bob")
+    assert result.code == 2 and "cannot be read (not UTF-8)" in result.err and is_one_line(result.err)
 
 
 @pytest.mark.parametrize(

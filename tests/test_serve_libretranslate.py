@@ -70,6 +70,20 @@ def test_null_is_the_same_as_a_missing_field(client: TestClient) -> None:
     assert_error(client.post("/translate", json=body | {"target": None}), 400, "missing target")
 
 
+def test_description_has_the_limits_of_the_service(client: TestClient) -> None:
+    description = client.get("/spec").json()
+    schemas = description["components"]["schemas"]
+    limits = client.get("/v1/models").json()["limits"]
+    assert schemas["LatticeRequest"]["properties"]["beam"]["maximum"] == limits["beam"]
+    assert schemas["V1TranslateRequest"]["properties"]["texts"]["maxItems"] == limits["texts"]
+    content = description["paths"]["/translate"]["post"]["requestBody"]["content"]
+    for media_type, kinds in (("application/json", ["integer", "null"]), ("multipart/form-data", ["integer"])):
+        alternatives = content[media_type]["schema"]["properties"]["alternatives"]
+        alternatives = alternatives.get("anyOf", [alternatives])
+        assert [kind["type"] for kind in alternatives] == kinds
+        assert alternatives[0]["maximum"] == limits["alternatives"]
+
+
 def test_language_detection(client: TestClient) -> None:
     response = client.post("/translate", json={"q": "Der Hund schläft.", "source": "auto", "target": "en"}).json()
     assert response["translatedText"] == "The dog sleeps."

@@ -19,6 +19,7 @@ from small_translators import translators
 
 __all__ = ["client", "place", "registry"]
 
+JSON = {"content-type": "application/json"}
 SENTENCE = "Der Hund schläft."
 
 
@@ -115,6 +116,13 @@ def test_attention_of_a_given_translation(client: TestClient) -> None:
     response = client.post("/v1/attention", json=body).json()
     [expected] = translators()["one"].force_decode(["der hund schläft ."], ["the cat sleeps ."])
     assert response["log_prob"] == pytest.approx(expected.log_prob) and response["units"] == list(expected.tokens)
+
+
+def test_whole_numbers_may_be_written_with_a_point(client: TestClient) -> None:
+    body = '{"model": "de-en", "text": "%s", "beam": %s}'
+    two, real = (client.post("/v1/lattice", content=body % (SENTENCE, beam), headers=JSON) for beam in ("2", "2.0"))
+    assert two.status_code == 200 and two.json() == real.json()
+    assert client.post("/v1/lattice", content=body % (SENTENCE, "2.5"), headers=JSON).status_code == 400
 
 
 def test_lattice(client: TestClient) -> None:

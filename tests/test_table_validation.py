@@ -47,6 +47,7 @@ def put(place, value):
         "a table of another kind": ("word", lambda table: table.astype(np.float32)),
         "no number": ("log_prob", put(5, np.nan)),
         "a probability above one": ("log_prob", put(5, 5.0)),
+        "a sentence start with a probability": ("log_prob", put(1, -8.0)),
         "a weight without end": ("log_backoff", put(2, np.inf)),
         "a codebook of another shape": ("codebook", lambda book: np.zeros((2, 256), np.float32)),
     }.values(),

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import gc
+import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
+from io import StringIO
 from pathlib import Path
+from threading import Thread
+from time import sleep
 
+from dragoman.core.errors import DragomanError
+from dragoman.io.files import RANDOM_PART
 from dragoman.io.storage import CARD_FILE, CHECKPOINT_FILE, METRICS_FILE, map_arrays_with_metadata
 from small_translators import ENGLISH, GERMAN
 
+PROCESSOR_SECONDS, SECONDS = 60, 300  # limits of computing (SIGPROF), and of waiting (SIGALRM)
 NETWORK = ("--embedding", "4", "--hidden", "4", "--threads", "1", "--batch-size", "30", "--max-updates", "3")
 SAVED_OFTEN = ("--save-every", "1", "--report-every", "1", "--check-every", "2")
 TEXT = ("--text", "train.en", "--dev-text", "dev.en", "-o", "out")
@@ -53,22 +65,43 @@ REPLACING = {"train ngram", "train recurrent", "train translator", "mix", "align
 
 
 def write_inputs(directory: Path) -> None:
-    """Write the texts and models that the commands read."""
+    """Write the texts and models that the commands read, and prepare this process to run commands in forks."""
+    import_everything()
+    _write_inputs(directory)
+
+
+@cache
+def import_everything() -> None:
+    """Run each command once in this process: forked processes need not import, and are killed while they work."""
+    with tempfile.TemporaryDirectory() as temporary:
+        inputs = Path(temporary) / "inputs"
+        _write_inputs(inputs)
+        for arguments in COMMANDS.values():
+            run_here(arguments, fresh_copy(inputs, inputs.with_name("copy")))
+    gc.collect()
+    gc.freeze()  # otherwise garbage collection copies the memory of this process into each fork
+
+
+def run_here(arguments: Sequence[str], directory: Path) -> None:
+    """Run a command in this process, without its messages."""
     from dragoman.cli.main import main
 
+    with chdir(directory), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        main(list(arguments))
+
+
+def _write_inputs(directory: Path) -> None:
     directory.mkdir(parents=True)
     texts = {"train.de": GERMAN, "train.en": ENGLISH, "dev.de": GERMAN[::7], "dev.en": ENGLISH[::7]}
     for name, lines in texts.items():
         (directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    first, second = str(directory / "first"), str(directory / "second")
-    text = ("--text", str(directory / "train.en"))
+    text = ("--text", "train.en")
     for arguments in (
-        ("train", "ngram", *text, "--order", "2", "-o", first),
-        ("train", "ngram", *text, "--order", "1", "--vocab", first, "-o", second),
-        ("export", first, "--arpa", str(directory / "first.arpa")),
+        ("train", "ngram", *text, "--order", "2", "-o", "first"),
+        ("train", "ngram", *text, "--order", "1", "--vocab", "first", "-o", "second"),
+        ("export", "first", "--arpa", "first.arpa"),
     ):
-        if main(list(arguments)) != 0:
-            raise RuntimeError(f"{arguments} failed")
+        run_here(arguments, directory)
 
 
 @dataclass(frozen=True)
@@ -143,6 +176,30 @@ def run_forked(
     return start_forked(arguments, directory, prepare, output).wait()
 
 
+@dataclass
+class TimeLimit:
+    """Ends this process by a signal when it computes or waits for too long.
+
+    Time in which the process is stopped does not count, so that a campaign can be paused.
+    """
+
+    seconds: int = 0  # since the last start
+
+    def start(self) -> None:
+        Thread(target=self._count, daemon=True).start()
+        self.restart()
+
+    def restart(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
+        self.seconds = 0
+
+    def _count(self) -> None:
+        while self.seconds < SECONDS:
+            sleep(1)
+            self.seconds += 1
+        os.kill(os.getpid(), signal.SIGALRM)
+
+
 def fresh_copy(source: Path, target: Path) -> Path:
     """Copy a directory to a place where nothing is left of an earlier copy."""
     shutil.rmtree(target, ignore_errors=True)
@@ -157,6 +214,22 @@ def contents(directory: Path) -> dict[str, object]:
         for path in sorted(directory.rglob("*"))
         if path.suffix != ".lock" and not path.is_dir()
     }
+
+
+def state_digest(directory: Path) -> str:
+    """Return a digest of everything below a directory, without times and the random parts of temporary names.
+
+    What lock files contain is for messages only.
+    """
+    state = []
+    for path in sorted(directory.rglob("*")):
+        try:
+            content = "" if path.is_dir() or path.suffix == ".lock" else _content(path)
+        except (ValueError, KeyError, OSError, DragomanError):  # incomplete
+            content = path.read_bytes()
+        name = re.sub(rf"-{RANDOM_PART}(?=/|$)", "-", str(path.relative_to(directory)))
+        state.append(f"{name} {path.is_dir()} {content!r}")
+    return hashlib.sha256("\0".join(sorted(state)).encode()).hexdigest()
 
 
 def _content(path: Path) -> object:

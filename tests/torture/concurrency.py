@@ -16,13 +16,19 @@ from itertools import product
 from pathlib import Path
 from time import perf_counter, sleep
 
-from torture.commands import COMMANDS, Finished, contents, fresh_copy, run_forked, start_forked, write_inputs
+from torture.commands import COMMANDS, REPLACING, Finished, contents, fresh_copy, run_forked, start_forked, write_inputs
 
-MODELS = ("train ngram", "train recurrent", "train translator", "mix", "import")
-REFUSALS = ("is being written by another program", "already contains", "contains a different training run")
+DIRECTORIES = [name for name in COMMANDS if name not in ("export", "cluster")]  # commands that write directories
+REFUSALS = (
+    "is being written by another program",
+    "already contains",
+    "contains a different training run",
+    "contains other files, so it is not replaced",
+    "exists already and is not empty",
+)
 
 
-def results(inputs: Path, names: Sequence[str] = MODELS) -> dict[str, dict[str, object]]:
+def results(inputs: Path, names: Sequence[str] = DIRECTORIES) -> dict[str, dict[str, object]]:
     """Return what each command writes if it runs alone."""
     expected = {}
     for name in names:
@@ -43,7 +49,7 @@ def run_together(
     """Run two commands on one directory, the second a little later, and return what went wrong."""
     place, processes = fresh_copy(inputs, inputs.with_name("together")), []
     for number, name in enumerate(names):
-        arguments = (*COMMANDS[name], "--force") if force else COMMANDS[name]
+        arguments = [word for word in COMMANDS[name] if word != "--force"] + ["--force"] * force
         processes.append(start_forked(arguments, place, name=str(number)))
         sleep(delay)
     ended = [process.wait() for process in processes]
@@ -63,7 +69,7 @@ def run_together(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=10, help="how often each combination is tried")
+    parser.add_argument("--rounds", type=int, default=4, help="how often each combination is tried")
     parser.add_argument("--minutes", type=float, default=600.0, help="stop after this time")
     parser.add_argument("--seed", type=int, default=1, help="random seed")
     options = parser.parse_args()
@@ -72,7 +78,9 @@ def main() -> int:
         inputs = Path(directory) / "inputs"
         write_inputs(inputs)
         expected = results(inputs)
-        for _, names, force in product(range(options.rounds), product(MODELS, repeat=2), (False, True)):
+        combinations = [(names, False) for names in product(DIRECTORIES, repeat=2)]
+        combinations += [(names, True) for names in product(sorted(REPLACING), repeat=2)]
+        for _, (names, force) in product(range(options.rounds), combinations):
             if perf_counter() > end:
                 break
             delay = 0.3 * generator.random()

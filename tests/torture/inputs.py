@@ -9,115 +9,35 @@ they read.
 from __future__ import annotations
 
 import argparse
+import gzip
+import os
 import random
+import re
 import shutil
-import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
 from damage import damaged
-from dragoman.models.translator import Translator
-from small_translators import ENGLISH, GERMAN, translators
-from torture.commands import Finished, run_forked, write_inputs
+from dragoman.data.formats import GZIP_MAGIC
+from torture.commands import Finished, TimeLimit, run_forked, run_here
+from torture.readings import READINGS, Reading, write_all
 
-FORMATS = Path(__file__).parent.parent / "formats"
-TIME_LIMIT = 60  # seconds of a command
 SEPARATORS = ("\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\u00a0")  # are not line breaks
 BYTES = b"\x00\x01\x08\t\n\r \x1b\"#%&'(),-./0:;<=>@[\\]_{|}~\x7f\x80\xbf\xc0\xe2\xef\xf0\xff"
-TEXTS = {
-    "plain.de": "".join(f"{line}\n" for line in GERMAN[:8]),
-    "plain.en": "".join(f"{line}\n" for line in ENGLISH[:8]),
-    "pairs.tsv": "".join(f"{source}\t{target}\n" for source, target in zip(GERMAN[:8], ENGLISH[:8], strict=True)),
-    "named.tsv": "source\ttarget\n" + "".join(f"{a}\t{b}\n" for a, b in zip(GERMAN[:8], ENGLISH[:8], strict=True)),
-    "pairs.jsonl": "".join(f'{{"src": "{a}", "tgt": "{b}"}}\n' for a, b in zip(GERMAN[:6], ENGLISH[:6], strict=True)),
-    "text.jsonl": "".join(f'{{"text": "{line}"}}\n' for line in GERMAN[:6]),
-    "classes.tsv": "dog\tA\ncat\tA\nsleeps\tB\nbarks\tB\n",
-    "links.align": "0-0 1-1 2-2 3-3\n" * 8,
-    "pairs.contrast.tsv": "the dog sleeps .\tthe dog sleep .\n" * 4,
-}
-TRAIN = ("--order", "2", "-o", "out")
-SMALL = ("--embedding", "3", "--hidden", "3", "--max-updates", "1", "--threads", "1", "-o", "out")
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A command that reads a file, and whether it writes one line per line."""
-
-    file: str
-    arguments: Sequence[str]  # FILE stands for the file
-    by_line: bool = False
-
-
-READINGS = [
-    Reading("plain.de", ("translate", "translator", "--text", "FILE"), by_line=True),
-    Reading("plain.de", ("translate", "translator", "--text", "FILE", "--no-split", "--beam-size", "1"), by_line=True),
-    Reading("plain.de", ("translate", "translator", "--text", "FILE", "--json"), by_line=True),
-    Reading("plain.en", ("score", "first", "--text", "FILE"), by_line=True),
-    Reading("plain.en", ("units", "first", "--text", "FILE"), by_line=True),
-    Reading("plain.en", ("evaluate", "first", "--text", "FILE")),
-    Reading("plain.en", ("train", "ngram", "--text", "FILE", *TRAIN)),
-    Reading("plain.en", ("train", "ngram", "--text", "FILE", "--units", "subword:40", *TRAIN)),
-    Reading("plain.en", ("train", "recurrent", "--text", "FILE", *SMALL)),
-    Reading("plain.en", ("cluster", "--text", "FILE", "-n", "3", "-o", "out")),
-    Reading("plain.en", ("doctor", "--text", "FILE")),
-    Reading("plain.en", ("split", "--text", "FILE", "-o", "out")),
-    Reading("plain.de", ("doctor", "--src", "FILE", "--tgt", "plain.en")),
-    Reading("plain.de", ("doctor", "--src", "FILE", "--tgt", "plain.en", "--fix", "-o", "out")),
-    Reading("plain.de", ("align", "--src", "FILE", "--tgt", "plain.en")),
-    Reading("plain.de", ("evaluate", "translator", "--src", "FILE", "--ref", "plain.en")),
-    Reading("plain.de", ("score", "translator", "--src", "FILE", "--text", "plain.en")),
-    Reading("pairs.tsv", ("train", "translator", "--pairs", "FILE", *SMALL)),
-    Reading("pairs.tsv", ("split", "--pairs", "FILE", "-o", "out")),
-    Reading("named.tsv", ("doctor", "--pairs", "FILE")),
-    Reading("named.tsv", ("translate", "translator", "--text", "FILE", "--field", "source")),
-    Reading("pairs.jsonl", ("align", "--pairs", "FILE")),
-    Reading("text.jsonl", ("translate", "translator", "--text", "FILE")),
-    Reading("classes.tsv", ("train", "class-ngram", "--text", "train.en", "--classes", "FILE", *TRAIN)),
-    Reading(
-        "links.align",
-        (
-            "train",
-            "translator",
-            "--src",
-            "plain.de",
-            "--tgt",
-            "plain.en",
-            "--alignments",
-            "FILE",
-            "--supervision",
-            "1",
-            *SMALL,
-        ),
-    ),
-    Reading("first.arpa", ("import", "FILE", "-o", "out")),
-    Reading("memory.tmx", ("split", "--pairs", "FILE", "--src-lang", "de", "--tgt-lang", "en", "-o", "out")),
-    Reading("memory.tmx", ("train", "translator", "--pairs", "FILE", *SMALL)),
-    *(
-        Reading(name, ("translate", "translator", "FILE", "-o", "out"))
-        for name in ("app-1.2.xlf", "app-2.0.xlf", "app.po", "film.de.srt", "film.vtt", "guide.md", "page.html")
-    ),
-    *(Reading(name, ("doctor", "--pairs", "FILE")) for name in ("app-1.2.xlf", "app-2.0.xlf", "app.po")),
-]
-
-
-def write_all(directory: Path) -> None:
-    """Write the inputs of all commands."""
-    write_inputs(directory)
-    for name, text in TEXTS.items():
-        (directory / name).write_text(text, encoding="utf-8")
-    for path in FORMATS.iterdir():
-        (directory / path.name).write_bytes(path.read_bytes())
-    translator: Translator = translators()["one"]
-    translator.save(directory / "translator")
+NUMBERS = re.compile(r"-?[0-9]+\.[0-9]+(e-?[0-9]+)?")
+PLACES = 1_000  # lines with a separator that is no line break, and as many without
 
 
 def mutate(content: bytes, generator: random.Random) -> bytes:
-    """Damage a file in one of several ways."""
+    """Damage a file in one of several ways. A compressed file is damaged before or after it is compressed."""
+    if content.startswith(GZIP_MAGIC):
+        if generator.random() < 0.5:
+            return damaged(content, generator, BYTES, 10)
+        return gzip.compress(mutate(gzip.decompress(content), generator))
     match generator.randrange(8):
         case 0:  # separators that are no line breaks, at several places
             text = content.decode()
@@ -152,22 +72,71 @@ def problem_of(reading: Reading, finished: Finished, content: bytes, output: Pat
         return f"{command}: ended with {finished.code}: {finished.last_line}"
     if "Traceback" in finished.error or "internal error" in finished.error:
         return f"{command}: {finished.last_line}"
+    if finished.code != 0 and not finished.error.strip() and not output.read_bytes():
+        return f"{command}: ended with {finished.code} without a message"
     if finished.code == 0 and reading.by_line and count_lines(output.read_bytes()) != count_lines(content):
         return f"{command}: {count_lines(content)} lines in, {count_lines(output.read_bytes())} out"
     return None
 
 
+def run_reading(reading: Reading, directory: Path, content: bytes) -> tuple[Finished, str | None, Path]:
+    """Run a command on a file with this content. Return how it ended, what is wrong, and its standard output."""
+    file, standard_output = directory / f"damaged.{reading.file}", directory / "stdout"
+    file.write_bytes(content)
+    _remove(directory / "out")
+    argument = os.fsdecode(content[:100_000].replace(b"\0", b""))  # as the system passes it
+    replaced = {"FILE": file.name, "ARGUMENT": argument}
+    arguments = [replaced.get(word, word) for word in reading.arguments]
+
+    def prepare() -> None:
+        TimeLimit().start()
+        os.dup2(os.open(file, os.O_RDONLY), 0)
+        sys.stdin = os.fdopen(0, encoding="utf-8")
+
+    finished = run_forked(arguments, directory, prepare, standard_output)
+    return finished, problem_of(reading, finished, content, standard_output), standard_output
+
+
 def try_damaged(reading: Reading, directory: Path, generator: random.Random) -> tuple[int, str | None]:
     """Run a command on a damaged file. Return its exit code, and what is wrong."""
-    name = f"damaged.{reading.file}"
     content = mutate((directory / reading.file).read_bytes(), generator)
-    (directory / name).write_bytes(content)
-    output = directory / "out"
-    _remove(output)
-    standard_output = directory / "stdout"
-    arguments = [name if word == "FILE" else word for word in reading.arguments]
-    finished = run_forked(arguments, directory, lambda: signal.alarm(TIME_LIMIT), standard_output)
-    return finished.code, problem_of(reading, finished, content, standard_output)
+    finished, problem, _ = run_reading(reading, directory, content)
+    return finished.code, problem
+
+
+def with_separators(lines: Sequence[str], places: int, generator: random.Random) -> dict[int, str]:
+    """Return lines by number, in which a character is inserted that some take for a line break."""
+    changed = {}
+    for count, number in enumerate(generator.sample(range(len(lines)), places)):
+        place = generator.randrange(1, len(lines[number]))
+        separator = SEPARATORS[count % len(SEPARATORS)]
+        changed[number] = lines[number][:place] + separator + lines[number][place:]
+    return changed
+
+
+def try_separators(reading: Reading, directory: Path, places: int, generator: random.Random) -> str | None:
+    """Insert separators into lines of a text: the command must write for all other lines what it wrote before."""
+    given = (directory / reading.file).read_bytes().decode().removesuffix("\n").split("\n")
+    lines = [generator.choice(given) for _ in range(2 * places)]
+    changed, outputs = with_separators(lines, places, generator), []
+    for text in (lines, [changed.get(number, line) for number, line in enumerate(lines)]):
+        content = "".join(f"{line}\n" for line in text).encode()
+        finished, problem, output = run_reading(reading, directory, content)
+        if problem is not None or finished.code != 0:
+            return problem or f"{' '.join(reading.arguments)}: {finished.last_line}"
+        outputs.append([_comparable(line) for line in output.read_bytes().decode().split("\n")])
+    before, after = outputs
+    shifted = [number for number in range(len(lines)) if number not in changed and before[number] != after[number]]
+    if shifted:
+        number = shifted[0]
+        line = f"line {number + 1} is {after[number]!r}, and was {before[number]!r}"
+        return f"{' '.join(reading.arguments)}: {len(shifted)} other lines changed; {line}"
+    return None
+
+
+def _comparable(line: str) -> str:
+    """Round numbers: they depend on the other lines of a batch in the last digits."""
+    return NUMBERS.sub(lambda match: f"{float(match[0]):.3g}", line)
 
 
 def _remove(path: Path) -> None:
@@ -177,6 +146,26 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def run_campaign(directory: Path, count: int, seed: int, end: float, keep: Path | None) -> tuple[int, list[str]]:
+    """Try damaged files, one command after the other. Return how many, and the problems."""
+    codes, problems = Counter[int](), list[str]()
+    for number in range(count):
+        if perf_counter() > end:
+            break
+        reading = READINGS[number % len(READINGS)]
+        code, problem = try_damaged(reading, directory, random.Random(f"{seed} {number}"))
+        codes[code] += 1
+        if problem is not None:
+            problems.append(f"{number}: {problem}")
+            print(problems[-1], flush=True)
+            if keep is not None:
+                keep.mkdir(exist_ok=True)
+                kept = keep / f"{number}.{reading.file}"
+                kept.write_bytes((directory / f"damaged.{reading.file}").read_bytes())
+    print(f"{codes.total():,} damaged files, exit codes {dict(sorted(codes.items()))}, {len(problems)} problems")
+    return codes.total(), problems
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000, help="number of damaged files")
@@ -184,24 +173,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="random seed")
     parser.add_argument("--keep", type=Path, help="keep damaged files that cause problems in this directory")
     options = parser.parse_args()
-    end, codes, problems = perf_counter() + 60 * options.minutes, Counter[int](), list[str]()
+    end = perf_counter() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary) / "inputs"
         write_all(directory)
-        for number in range(options.count):
-            if perf_counter() > end:
-                break
-            reading = READINGS[number % len(READINGS)]
-            code, problem = try_damaged(reading, directory, random.Random(f"{options.seed} {number}"))
-            codes[code] += 1
-            if problem is not None:
-                problems.append(f"{number}: {problem}")
-                print(problems[-1], flush=True)
-                if options.keep is not None:
-                    options.keep.mkdir(exist_ok=True)
-                    kept = options.keep / f"{number}.{reading.file}"
-                    kept.write_bytes((directory / f"damaged.{reading.file}").read_bytes())
-    print(f"{sum(codes.values())} damaged files, exit codes {dict(sorted(codes.items()))}, {len(problems)} problems")
+        for reading in READINGS:  # so that forked processes need not import
+            if "FILE" in reading.arguments:
+                run_here([reading.file if word == "FILE" else word for word in reading.arguments], directory)
+                _remove(directory / "out")
+        by_line = [reading for reading in READINGS if reading.by_line]
+        generator = random.Random(options.seed)
+        shifted = [try_separators(reading, directory, PLACES, generator) for reading in by_line]
+        problems = [problem for problem in shifted if problem is not None]
+        what = f"{len(by_line)} commands, {PLACES:,} separators each, {len(problems)} problems"
+        print(what, *problems, sep="\n  ", flush=True)
+        problems += run_campaign(directory, options.count, options.seed, end, options.keep)[1]
     return 1 if problems else 0
 
 

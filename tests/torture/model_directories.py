@@ -28,10 +28,10 @@ import numpy as np
 import yaml
 
 from model_files import remove_digests
+from torture.commands import TimeLimit
 
 MEMORY = 2 << 30
-SECONDS = 30  # per directory, and as many for the start of a process
-BATCH = 25  # directories per process
+BATCH = 100  # directories per process
 KINDS = (
     "modified-kneser-ney, order 2",
     "quantised",
@@ -246,11 +246,11 @@ def load_all(directories: Sequence[str]) -> None:
     import torch
 
     torch.set_num_threads(1)
+    limit = TimeLimit()
+    limit.start()
     for directory in directories:
-        start = perf_counter()
-        outcome = outcome_of(Path(directory))
-        seconds = perf_counter() - start
-        print(json.dumps([directory, outcome, seconds]), flush=True)
+        limit.restart()
+        print(json.dumps([directory, outcome_of(Path(directory))]), flush=True)
 
 
 def outcomes(directories: Sequence[Path], environment: dict[str, str]) -> dict[Path, str]:
@@ -258,18 +258,11 @@ def outcomes(directories: Sequence[Path], environment: dict[str, str]) -> dict[P
     results: dict[Path, str] = {}
     while remaining := [path for path in directories if path not in results]:
         command = [sys.executable, "-m", "torture.model_directories", "--load", *map(str, remaining)]
-        place, seconds = Path(__file__).parent.parent, SECONDS * (len(remaining) + 10)
-        try:
-            finished = subprocess.run(
-                command, cwd=place, env=environment, capture_output=True, text=True, timeout=seconds, check=False
-            )
-            output, ending = finished.stdout, f"ended with code {finished.returncode}: {finished.stderr[-500:]}"
-        except subprocess.TimeoutExpired as error:
-            output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
-            ending = "hangs"
-        results |= {Path(path): outcome for path, outcome, _ in map(json.loads, output.splitlines())}
+        place = Path(__file__).parent.parent
+        finished = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+        results |= {Path(path): outcome for path, outcome in map(json.loads, finished.stdout.splitlines())}
         if unfinished := [path for path in remaining if path not in results]:
-            results[unfinished[0]] = ending
+            results[unfinished[0]] = f"ended with code {finished.returncode}: {finished.stderr[-500:]}"
     return results
 
 
@@ -304,7 +297,7 @@ def run(place: Path, count: int, seed: int, *, check_bounds: bool, until: float 
     sources = sorted(path for path in (place / "models").glob("[!.]*") if path.is_dir())
     environment, tallies = dict(os.environ), Counter[str]()
     if check_bounds:
-        cache = Path(environment.get("NUMBA_CACHE_DIR", tempfile.gettempdir()) + "-boundscheck")
+        cache = Path(environment.get("NUMBA_CACHE_DIR", tempfile.gettempdir()), "dragoman-boundscheck")
         environment |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
     for first in range(0, count, BATCH):
         if perf_counter() > until:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import argument, option
 from dragoman.cli.options import BeamSize, Length, Picture, Translators, check_picture, check_utf8_argument
-from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
+from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH, MAX_TOKENS
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def attention(
     model = load_translators(models)
     require_attention(model, models[0])
     if target is not None:
+        if len(model.target.segmenter.segment(target)) > MAX_TOKENS:
+            raise DataError(f"the translation has more than {MAX_TOKENS:,} tokens; give a shorter one")
         translation = model.force_decode([sentence], [target])[0]
     else:
         translation = model.translate(sentence, beam_size, length=length)[0]

@@ -155,6 +155,8 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
     _require(_is_trie(table.arrays(), vocab_size), "the n-grams are not sorted")
     values = table.codebook if table.quantized else table.log_prob
     _require(bool(np.all(values <= ROUNDING)), "log_prob has values above 0")
+    starts = np.flatnonzero(trie.word[levels[1] :] == START) + levels[1]
+    _require(all(stored_log_prob(table.arrays(), node) == -np.inf for node in starts), "<s> has a probability")
     _require(bool(np.all(table.log_backoff < np.inf)), "log_backoff has infinite values")
     if table.log_normalizer is not None:
         _require(bool(np.all(np.isfinite(table.log_normalizer))), "log_normaliser has infinite values")

@@ -3,7 +3,7 @@
 - `app`: the FastAPI application; `server`: running it with uvicorn;
 - `service`: what both APIs share: models, limits, translation and language detection;
 - `libretranslate`: the LibreTranslate API; `v1`: scores, n-best lists, attention, lattices, next words, samples, runs;
-- `schemas`: requests and responses of `v1`; `errors`: error responses;
+- `schemas`: requests and responses of `v1`; `errors`: error responses; `description`: the OpenAPI description;
 - `access`: who may use the service, and how much; `api_keys`: the file of API keys;
 - `request_fields`: JSON, forms and query parameters of LibreTranslate's clients;
 - `registry`: the models, loaded on first use;

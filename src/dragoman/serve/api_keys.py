@@ -32,7 +32,7 @@ def create_key(path: Path, name: str) -> str:
     if not NAME.fullmatch(name):
         raise DataError(f"--new-key {shorten(name)!r}: use 1 to 64 letters, digits, dots, hyphens, underscores or @")
     with directory_lock(path):
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else [HEADER]
+        lines = _read_lines(path) if path.exists() else [HEADER]
         if name in read_keys(path, lines):
             raise DataError(f"{path}: there is a key {name} already; choose another name, or remove its line")
         key = secrets.token_urlsafe(KEY_BYTES)
@@ -47,15 +47,8 @@ def hash_key(key: str) -> str:
 
 def read_keys(path: Path, lines: list[str] | None = None) -> dict[str, str]:
     """Return the hashes of keys by name; of the file, or of lines that were read from it."""
-    if lines is None:
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            remedy = f"make a key by: dragoman serve --api-keys {path} --new-key NAME"
-            raise DataError(f"{path}: the API keys cannot be read ({reason}); {remedy}") from None
     keys: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_read_lines(path) if lines is None else lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
         name, *rest = line.split()
@@ -65,6 +58,15 @@ def read_keys(path: Path, lines: list[str] | None = None) -> dict[str, str]:
             raise DataError(f"{path}:{number}: {problem}; remove it, and make keys by --new-key")
         keys[name] = digest[1]
     return keys
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        remedy = f"make a key by: dragoman serve --api-keys {path} --new-key NAME"
+        raise DataError(f"{path}: the API keys cannot be read ({reason}); {remedy}") from None
 
 
 class ApiKeys:

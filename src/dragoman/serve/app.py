@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from dragoman.core.errors import DragomanError
 from dragoman.serve import libretranslate, v1
 from dragoman.serve.access import ClientMiddleware
+from dragoman.serve.description import describe_api
 from dragoman.serve.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, invalid_request
 from dragoman.serve.middleware import LOCAL_HOSTS, RequestLimitMiddleware, SecurityMiddleware
 from dragoman.serve.service import Service
@@ -78,7 +79,7 @@ def _create_api(service: Service, version: str) -> FastAPI:
 
     @app.get("/spec", include_in_schema=False)
     def spec() -> dict[str, object]:
-        return app.openapi()
+        return describe_api(app, service.limits)
 
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:

@@ -44,7 +44,7 @@ class ErrorResponse(BaseModel):
 
 
 DESCRIPTIONS: dict[int | str, str] = {
-    BAD_REQUEST: "The request is invalid or exceeds a limit.",
+    BAD_REQUEST: "The request is invalid, exceeds a limit, or does not fit the model.",
     FORBIDDEN: "The API key is missing or wrong, or the request comes from a page of another origin without --cors.",
     NOT_FOUND: "The model or run does not exist, or the model cannot be loaded.",
     REQUEST_TIMEOUT: "The request did not arrive in time.",

@@ -253,10 +253,19 @@ async def _read_request(request: Request, model: type[RequestModel]) -> RequestM
 
 
 def _request_body(model: type[BaseModel]) -> dict[str, object]:
-    """Describe a request of JSON or a form for OpenAPI. Fields that may be missing may also be null."""
-    schema = model.model_json_schema()
-    for name, description in schema["properties"].items():
-        if name not in schema["required"] and "anyOf" not in description:
-            schema["properties"][name] = {"anyOf": [description, {"type": "null"}]}
-    content = {media_type: {"schema": schema} for media_type in (JSON, URL_ENCODED, MULTIPART)}
+    """Describe a request of JSON or a form for OpenAPI. Fields that may be missing may be null in JSON.
+
+    A form has no null, and no empty list.
+    """
+    in_json, in_form = model.model_json_schema(), model.model_json_schema()
+    for name, description in in_json["properties"].items():
+        if name not in in_json["required"] and "anyOf" not in description:
+            in_json["properties"][name] = {"anyOf": [description, {"type": "null"}]}
+    for description in in_form["properties"].values():
+        if "anyOf" in description:
+            description["anyOf"] = [kind for kind in description["anyOf"] if kind["type"] != "null"]
+        for kind in description.get("anyOf", ()):
+            kind.update({"minItems": 1} if kind["type"] == "array" else {})
+    schemas = {JSON: in_json, URL_ENCODED: in_form, MULTIPART: in_form}
+    content = {media_type: {"schema": schema} for media_type, schema in schemas.items()}
     return {"requestBody": {"required": True, "content": content}}

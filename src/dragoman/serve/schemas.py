@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, field_validator
 
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE, DEFAULT_LENGTH
 from dragoman.search.hypothesis import Fate
@@ -23,7 +23,10 @@ MODEL = Field(description="name of a model, see /v1/models", examples=["de-en"])
 SENTENCE = Field(description="one sentence of plain text", examples=["Ein Hund bellt."])
 BEAM = Field(default=DEFAULT_BEAM_SIZE, description="beam size, from 1 to the limit")
 LENGTH_HANDLING = Field(
-    default=DEFAULT_LENGTH, description="none, norm, prior or penalty:X", examples=["norm", "penalty:0.5"]
+    default=DEFAULT_LENGTH,
+    description="none, norm, prior or penalty:X",
+    json_schema_extra={"pattern": r"^(none|norm|prior|penalty(:-?[0-9]{1,9}(\.[0-9]{1,9})?)?)$"},
+    examples=["norm", "penalty:0.5"],
 )
 
 
@@ -33,6 +36,12 @@ class StrictRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     api_key: str | None = Field(default=None, description="alternative to the header `Authorization: Bearer`")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _read_whole_number(cls, value: object) -> object:
+        """Read 2.0 as 2, which is the same number in JSON."""
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class V1TranslateRequest(StrictRequest):
@@ -100,7 +109,7 @@ class SampleRequest(StrictRequest):
 
     model: str = MODEL
     n: int = Field(default=5, ge=1, description="number of sentences; at most one more than the limit of alternatives")
-    seed: int = Field(default=1, ge=0, lt=2**63, description="random seed")
+    seed: int = Field(default=1, ge=0, le=2**53, description="random seed")
     prefix: str = Field(default="", description="words that the sentences start with", examples=["the"])
     source: str = Field(default="", description="for a translator: the sentence to translate")
     temperature: float = Field(default=1.0, gt=0, le=100, description="below 1: more probable words; above: less")
