@@ -88,12 +88,18 @@ def main() -> None:
             for busy in (False, True):
                 values = measure(options.data, options.seconds, setting, busy=busy)
                 results.setdefault((name, busy), []).append(values)
-                print(f"round {number + 1}: {name}, {'busy' if busy else 'idle'}: {values}", file=sys.stderr, flush=True)
+                print(
+                    f"round {number + 1}: {name}, {'busy' if busy else 'idle'}: {values}", file=sys.stderr, flush=True
+                )
     medians = {key: [statistics.median(column) for column in zip(*rows, strict=True)] for key, rows in results.items()}
     best = [max(medians[name, False][part] for name in SETTINGS) for part in range(2)]
     rows = [
         [name, "busy" if busy else "idle"]
-        + [cell for part in range(2) for cell in (f"{medians[name, busy][part]:.2f}", _share(medians, name, busy, part, best))]
+        + [
+            cell
+            for part in range(2)
+            for cell in (f"{medians[name, busy][part]:.2f}", _share(medians, name, busy, part, best))
+        ]
         for name in SETTINGS
         for busy in (False, True)
     ]
@@ -101,9 +107,7 @@ def main() -> None:
     print(f"\ntwo threads, processor: {processor()}")
 
 
-def _share(
-    medians: dict[tuple[str, bool], list[float]], name: str, busy: bool, part: int, best: list[float]
-) -> str:
+def _share(medians: dict[tuple[str, bool], list[float]], name: str, busy: bool, part: int, best: list[float]) -> str:
     return f"{medians[name, busy][part] / best[part]:.0%}"
 
 

@@ -82,10 +82,15 @@ def random_text(tokens: int, seed: int = 1) -> Corpus:
 # -- systems: each yields the number of words of every training step ---------------------------------------------------
 
 
-def train_ours(size: Size, cell: str, text: Corpus, softmax: str = "full") -> Iterator[int]:
+def train_ours(
+    size: Size, cell: str, text: Corpus, softmax: str = "full", precision: str | None = None
+) -> Iterator[int]:
+    """Train our model. `precision` is that of training; None: of code that has no such setting."""
     settings = {"cell": cell, "layers": size.layers, "embedding": size.hidden, "hidden": size.hidden}
     model = RecurrentModel.create(text, **settings, carries=True, softmax=softmax, dropout=0.0)
     config = TrainingConfig(batch_size=size.rows * size.steps, steps=size.steps, clip=1.0, max_epochs=1000)
+    if precision is not None:
+        config = config.model_copy(update={"precision": precision})
     task = TrainingTask(text, int(text.sizes.sum()), None, stream_objective(model), config, perf_counter, STREAM)
     with on_device(model, "cpu"):
         yield from (report.predictions for report in training_steps(TrainState.create(model, config), task))
@@ -142,14 +147,13 @@ def train_plain(size: Size, cell: str, text: Corpus) -> Iterator[int]:
             yield y.numel()
 
 
-def multiply_matrices(size: Size, cell: str) -> Iterator[int]:
+def multiply_matrices(size: Size, cell: str, dtype: torch.dtype = torch.float32) -> Iterator[int]:
     """Compute only the matrix products of a training step."""
     gates = {"lstm": 4, "gru": 3, "rnn": 1}[cell]
     H, tokens = size.hidden, size.rows * size.steps
-    x, h_t, d_t = torch.randn(tokens, H), torch.randn(size.rows, H), torch.randn(size.rows, gates * H)
-    d = torch.randn(tokens, gates * H)
-    W, V = torch.randn(gates * H, H), torch.randn(VOCABULARY, H)
-    scores = torch.randn(tokens, VOCABULARY)
+    shapes = (tokens, H), (size.rows, H), (size.rows, gates * H), (tokens, gates * H)
+    x, h_t, d_t, d = (torch.randn(shape).to(dtype) for shape in shapes)
+    W, V, scores = (torch.randn(shape).to(dtype) for shape in ((gates * H, H), (VOCABULARY, H), (tokens, VOCABULARY)))
     while True:
         for _ in range(size.layers):
             x @ W.t()  # inputs, forward

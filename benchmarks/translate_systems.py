@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
@@ -89,7 +89,9 @@ class ShortlistSystem:
 class OurSystem:
     """A `Translator` with the steps of the training loop, and beam search."""
 
-    def __init__(self, pairs: ParallelCorpus, sizes: Sizes):
+    def __init__(self, pairs: ParallelCorpus, sizes: Sizes, precision: str | None = None):
+        """`precision` is that of training; None: of code that has no such setting."""
+        self.config = CONFIG if precision is None else CONFIG.model_copy(update={"precision": precision})
         settings = TranslatorConfig(
             embedding=sizes.embedding,
             hidden=sizes.decoder,
@@ -113,12 +115,13 @@ class OurSystem:
             int(self.pairs.sizes.sum()),
             None,
             stateless_objective(self.model, negative_log_likelihood),
-            CONFIG,
+            self.config,
             perf_counter,
             SENTENCES,
         )
         with on_device(self.model, "cpu"):
-            yield from (report.predictions for report in training_steps(TrainState.create(self.model, CONFIG), task))
+            state = TrainState.create(self.model, self.config)
+            yield from (report.predictions for report in training_steps(state, task))
 
     def greedy(self, batch: ParallelCorpus) -> Translations:
         return self.beam(batch, 1)
@@ -207,8 +210,23 @@ class MatrixProducts:
     are in the processor's cache than in a real model: if anything, the limit is too high.
     """
 
-    def __init__(self, pairs: ParallelCorpus, sizes: Sizes, reference: System):
-        """`reference` is the system whose translations determine the number of steps in decoding."""
+    def __init__(
+        self,
+        pairs: ParallelCorpus,
+        sizes: Sizes,
+        reference: System | None = None,
+        dtype: torch.dtype = torch.float32,
+        prepare: Callable[[Tensor], Callable[[Tensor], Tensor]] | None = None,
+    ):
+        """Create the matrices.
+
+        Args:
+            reference: The system whose translations determine the number of steps in decoding.
+            dtype: Of the operands.
+            prepare: Prepares a matrix for the products of decoding.
+        """
+        self.dtype, self.prepare = dtype, prepare
+        self.prepared: dict[int, Callable[[Tensor], Tensor]] = {}  # by the address of the matrix
         self.pairs, self.sizes, self.reference = pairs, sizes, reference
         self.translations: dict[tuple[int, int], Translations] = {}  # of the reference, by batch and beam size
         vectors = 2 * sizes.encoder
@@ -223,13 +241,16 @@ class MatrixProducts:
         self.energy = torch.randn(sizes.attention)
         self.combine = torch.randn(sizes.output, sizes.decoder + vectors)
         self.output = torch.randn(sizes.target_words, sizes.output)
-        self.buffer = torch.randn(1)  # of all operands; it grows when needed
+        for name, value in list(vars(self).items()):
+            if isinstance(value, Tensor):
+                setattr(self, name, value.to(dtype))
+        self.buffer = torch.randn(1).to(dtype)  # of all operands; it grows when needed
 
     def _operand(self, *shape: int) -> Tensor:
         """Return a random matrix. Uninitialised memory could contain numbers that are slow to multiply."""
         size = math.prod(shape)
         if size > len(self.buffer):
-            self.buffer = torch.randn(size)
+            self.buffer = torch.randn(size).to(self.dtype)
         return self.buffer[:size].view(shape)
 
     # -- training --------------------------------------------------------------------------------------------------
@@ -272,7 +293,13 @@ class MatrixProducts:
 
     def _multiply(self, rows: int, W: Tensor, backward: bool = False, *, with_gradient: bool = True) -> None:
         """Compute W x for some rows; backward, also the gradient of x and, unless computed elsewhere, that of W."""
-        self._operand(rows, W.shape[1]) @ W.t()  # (rows, outputs)
+        x = self._operand(rows, W.shape[1])
+        if self.prepare is None or backward:
+            x @ W.t()  # (rows, outputs)
+        else:
+            if W.data_ptr() not in self.prepared:
+                self.prepared[W.data_ptr()] = self.prepare(W)
+            self.prepared[W.data_ptr()](x)
         if backward:
             self._operand(rows, W.shape[0]) @ W  # (rows, inputs)
             if with_gradient:
@@ -297,6 +324,7 @@ class MatrixProducts:
         key = (id(batch), beam_size)
         if key not in self.translations:
             reference = self.reference
+            assert reference is not None
             self.translations[key] = reference.greedy(batch) if beam_size == 1 else reference.beam(batch, beam_size)
         translations = self.translations[key]
         source, target = batch.source.sizes, np.array([len(ids) + 1 for ids in translations])
