@@ -56,7 +56,15 @@ DIGESTED_FILES = {VOCAB_FILE, SOURCE_VOCAB_FILE, LEXICON_FILE, *TOKENIZER_FILES}
 MODEL_DIRECTORY = DirectoryKind("a model", CONFIG_FILE, frozenset(MODEL_FILES))
 ALIGNER_DIRECTORY = DirectoryKind("an aligner", CONFIG_FILE, frozenset(ALIGNER_FILES))
 
-DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}  # safetensors to NumPy
+DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "I64": "<i8",
+    "I32": "<i4",
+    "U16": "<u2",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}  # safetensors to NumPy
 MAX_HEADER_SIZE = 8 << 20  # of a safetensors file; headers have some hundred bytes per array
 BROKEN_DIRECTORY = "this model directory is broken, train or copy it again"
 # Exceptions raised by reading damaged files.

@@ -41,7 +41,7 @@ from dragoman.io.files import atomic_file
 from dragoman.ngram import arpa_lines as lines
 from dragoman.ngram.model import IMPORTED, NgramConfig, NgramModel
 from dragoman.ngram.table import NgramTable, lookup
-from dragoman.ngram.trie import build_trie
+from dragoman.ngram.trie import Trie, Words, word_type
 
 TOLERANCE = 1e-3  # allowed deviation of the sum of unigrams from one
 OTHER_UNK = b"<UNK>"  # the spelling of some toolkits
@@ -89,8 +89,10 @@ def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = 
     _check_sum(levels[0], vocab, source, padded=vocab_pad is not None)
     log_prob = np.concatenate([np.full(1, -np.inf, np.float32), *(level.log_prob for level in levels)])
     log_backoff = np.concatenate([np.zeros(1, np.float32), *(level.log_backoff for level in levels[:-1])])
-    table = NgramTable(build_trie(*_layout(levels)), log_prob, log_backoff)
-    _back_off(table.arrays())
+    bounds, word, begin = _layout(levels)
+    trie = Trie(tuple(bounds), word, begin)
+    table = NgramTable(trie, log_prob, log_backoff)
+    _back_off(table.arrays(), trie.suffix, log_prob)
     return NgramModel(vocab, table, unknown, NgramConfig(order=table.trie.order, smoothing=IMPORTED))
 
 
@@ -220,7 +222,7 @@ def _sorted_order(keys: NDArray[np.int64], order: int, source: Path) -> NDArray[
     return sequence
 
 
-def _layout(levels: list[_Ngrams]) -> tuple[list[int], NDArray[np.int32], NDArray[np.int32]]:
+def _layout(levels: list[_Ngrams]) -> tuple[list[int], Words, NDArray[np.int32]]:
     """Return the levels in the layout of a trie: first nodes, last words and first children."""
     bounds = [0, 1, *(1 + np.cumsum([len(level.word) for level in levels])).tolist()]
     begin = [np.ones(1, np.int64)]
@@ -229,17 +231,17 @@ def _layout(levels: list[_Ngrams]) -> tuple[list[int], NDArray[np.int32], NDArra
         begin.append(bounds[order] + np.cumsum(children) - children)
     begin.append(np.array(bounds[-1:]))
     word = np.concatenate([np.zeros(1, np.int32), *(level.word for level in levels)])
-    return bounds, word, np.concatenate(begin).astype(np.int32)
+    return bounds, word.astype(word_type(len(levels[0].word)), copy=False), np.concatenate(begin).astype(np.int32)
 
 
 @kernel
-def _back_off(table: Any) -> None:
+def _back_off(table: Any, suffix: Any, log_prob: Any) -> None:
     """Compute the probabilities of added n-grams by backing off, short ones first."""
     for node in range(1, table.begin.size - 1):
         for child in range(table.begin[node], table.begin[node + 1]):
-            if np.isnan(table.log_prob[child]):
-                shorter = lookup(table, table.suffix[node], table.word[child])
-                table.log_prob[child] = table.log_backoff[node] + shorter
+            if np.isnan(log_prob[child]):
+                shorter = lookup(table, suffix, suffix[node], table.word[child])
+                log_prob[child] = table.log_backoff[node] + shorter
 
 
 def _check_sum(unigrams: _Ngrams, vocab: Vocab, source: Path, *, padded: bool) -> None:
