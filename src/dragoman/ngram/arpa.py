@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import available_cores, parallel_stream
+from dragoman.data.spellings import Spellings, eight_bytes, padded
 from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 from dragoman.io.files import atomic_file
@@ -101,7 +102,7 @@ def _read(source: Path) -> tuple[Vocab, list[_Ngrams]]:
     sections = lines.read_sections(source)
     header = lines.read_header(lines.next_section(sections, lines.DATA, source), source)
     words, unigrams = _read_unigrams(lines.next_section(sections, b"1-grams:", source), header[0], source)
-    spellings, levels = lines.Spellings.from_words(words), [unigrams]
+    spellings, levels = Spellings.from_words(words), [unigrams]
     for order_header in header[1:]:
         chunks = lines.next_section(sections, b"%d-grams:" % order_header.order, source)
         level, orphans = _read_rows(chunks, levels, spellings)
@@ -170,16 +171,17 @@ def _read_unigrams(
 
 
 def _read_rows(
-    chunks: Iterator[lines.Chunk], levels: list[_Ngrams], spellings: lines.Spellings
+    chunks: Iterator[lines.Chunk], levels: list[_Ngrams], spellings: Spellings
 ) -> tuple[_Ngrams, NDArray[np.int32]]:
     """Return n-grams in the order of the file, and all words of those whose contexts are missing.  # (orphans, order)"""
     order = len(levels) + 1
     bounds, word, begin = _layout(levels)
+    known = spellings.for_kernels()
 
     def parse(chunk: lines.Chunk) -> tuple[_Ngrams, NDArray[np.int32]]:
         parsed = lines.parse_lines(chunk, order)
         words = np.empty(parsed.starts.shape, np.int32)
-        missing = lines.find_words(np.frombuffer(chunk.text, np.uint8), parsed, spellings, words)
+        missing = lines.find_words(eight_bytes(padded(chunk.text)), parsed, known, words)
         if missing >= 0:
             raise chunk.line_error(int(parsed.starts[missing, 0]), "a word that is not in the 1-grams")
         context = lines.find_contexts(word, begin, bounds[order - 1], words)
@@ -285,7 +287,7 @@ def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = N
     for word in model.vocab.tokens:
         if not word or set(word) & set(" \t\r\n\0"):
             raise DataError(f"the word {word!r} cannot be written to an ARPA file: it is empty or has a blank")
-    spellings = lines.Spellings.from_words([word.encode() for word in model.vocab.tokens])
+    spellings = model.vocab.spellings
     members = 1 if vocab_pad is None else UniformUnknownWords(known, vocab_pad).language_size - known
     # A file may have many gzip members, so blocks can be compressed in parallel.
     gzipped = target.suffix == ".gz"
@@ -310,9 +312,7 @@ def _open_output(target: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _block(
-    table: NgramTable, order: int, spellings: lines.Spellings, log_members: float, pack: Pack, first: int
-) -> Bytes:
+def _block(table: NgramTable, order: int, spellings: Spellings, log_members: float, pack: Pack, first: int) -> Bytes:
     """Return the lines of BLOCK_ROWS n-grams from node `first` on."""
     last = min(first + BLOCK_ROWS, table.trie.levels[order + 1])
     prefixes = [first]

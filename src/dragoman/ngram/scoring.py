@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.kernels import kernel
+from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
@@ -58,7 +58,7 @@ def _bigram_slots(trie: Trie) -> NDArray[np.int32]:
     return slots
 
 
-@kernel
+@inline_kernel
 def _slot(node: int, w: int, slots: int) -> Any:
     """Return where to look first for the child of `node` by word `w`: a multiplicative hash."""
     key = (np.uint64(node) << np.uint64(32)) | np.uint64(w)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.kernels import kernel
+from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.ngram.estimate import BackoffEstimate
 from dragoman.ngram.trie import ROOT, Trie, Words, advance, word_type
 
@@ -162,7 +162,7 @@ def _require(condition: bool, problem: str) -> None:
         raise ValueError(problem)
 
 
-@kernel
+@inline_kernel
 def value_at(log_prob: Any, codebook: Any, order: int, node: int) -> float:
     """Return the stored log-probability of an n-gram of this order."""
     if codebook.shape[0] == 0:
@@ -170,7 +170,7 @@ def value_at(log_prob: Any, codebook: Any, order: int, node: int) -> float:
     return float(codebook[order, int(log_prob[node])])
 
 
-@kernel
+@inline_kernel
 def stored_log_prob(table: Any, node: int) -> float:
     """Return the stored log-probability of an n-gram."""
     order = 0
@@ -180,7 +180,7 @@ def stored_log_prob(table: Any, node: int) -> float:
     return value_at(table.log_prob, table.codebook, order, node)
 
 
-@kernel
+@inline_kernel
 def descend(table: Any, suffix: Any, node: int, w: int) -> tuple[float, int]:
     """Return the sum of back-off weights and the longest string in the trie that ends `node` continued by `w`.
 
@@ -202,7 +202,7 @@ def descend(table: Any, suffix: Any, node: int, w: int) -> tuple[float, int]:
     return backoff, w + 1
 
 
-@kernel
+@inline_kernel
 def lookup(table: Any, suffix: Any, node: int, w: int) -> float:
     """Return log P(w | the string of `node`)."""
     backoff, child = descend(table, suffix, node, w)

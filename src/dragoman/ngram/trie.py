@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.kernels import kernel
+from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.core.threads import parallel_map, split_range
 
 R = TypeVar("R")
@@ -90,7 +90,7 @@ def keep_with_contexts(trie: Trie, keep: NDArray[np.bool_]) -> NDArray[np.bool_]
     return keep
 
 
-@kernel
+@inline_kernel
 def find_child(word: Any, begin: Any, node: int, w: int) -> int:
     """Return the child of `node` by word `w`, or -1."""
     if node == ROOT:
@@ -106,7 +106,7 @@ def find_child(word: Any, begin: Any, node: int, w: int) -> int:
     return low if word[low] == w else -1
 
 
-@kernel
+@inline_kernel
 def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     """Return the longest string in the trie that ends `node` continued by `w`."""
     child = find_child(word, begin, node, w)
@@ -116,7 +116,7 @@ def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     return child
 
 
-@kernel
+@inline_kernel
 def advance(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     """Return the context after `w`: the longest known string that ends the history and can be continued."""
     child = longest(word, begin, suffix, node, w)
