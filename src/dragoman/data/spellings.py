@@ -23,6 +23,7 @@ class Spellings(NamedTuple):
     data: NDArray[np.uint8]  # the words one after the other, and padding
     begin: NDArray[np.int64]  # (words + 1,) the first byte of each word
     slots: NDArray[np.int32]  # (slots, 2) a word, and half of its hash; the number of slots is a power of two
+    parts: NDArray[np.uint64]  # the `eight_bytes` of the data
 
     @classmethod
     def from_words(cls, words: Sequence[bytes]) -> Spellings:
@@ -32,9 +33,9 @@ class Spellings(NamedTuple):
     @classmethod
     def _with_slots(cls, data: NDArray[np.uint8], begin: NDArray[np.int64]) -> tuple[Spellings, int]:
         """Return the spellings, and the first word that repeats another one, or -1."""
-        slots = np.full((1 << (2 * len(begin)).bit_length(), 2), EMPTY, np.int32)
-        repeated = _fill_slots(eight_bytes(data), begin, slots)
-        return cls(data, begin, slots), repeated
+        slots, parts = np.full((1 << (2 * len(begin)).bit_length(), 2), EMPTY, np.int32), eight_bytes(data)
+        repeated = _fill_slots(parts, begin, slots)
+        return cls(data, begin, slots, parts), repeated
 
     @classmethod
     def parse(cls, content: bytes) -> tuple[Spellings, NDArray[np.int64]] | None:
@@ -50,7 +51,7 @@ class Spellings(NamedTuple):
 
     def for_kernels(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32]]:
         """Return the arrays that `find_slot` reads."""
-        return eight_bytes(self.data), self.begin, self.slots
+        return self.parts, self.begin, self.slots
 
     def strings(self) -> tuple[str, ...]:
         """Return all words as strings."""
