@@ -118,7 +118,7 @@ class Corpus:
             if looks_tokenised(line.decode() for line in raw[:: max(1, len(raw) // SAMPLE_LINES)]):
                 units = "word"
         if units == "word":
-            return cls._from_text(text, vocab, source, _scan_options(options))
+            return cls.from_text(text, vocab, source=source, **_scan_options(options))
         options["units"] = units
         return cls.from_sentences(decode_lines(text), vocab, source=source, **options)
 
@@ -175,10 +175,12 @@ class Corpus:
             text = b""
         if text.count(b"\n") != len(lines):
             check_lines(lines)  # raises an error that names the line
-        return cls._from_text(text, vocab, source, _scan_options(options))
+        return cls.from_text(text, vocab, source=source, **_scan_options(options))
 
     @classmethod
-    def _from_text(cls, text: bytes, vocab: Vocab | None, source: str, options: ScanKwargs) -> Corpus:
+    def from_text(
+        cls, text: bytes, vocab: Vocab | None = None, *, source: str = "text", **options: Unpack[ScanKwargs]
+    ) -> Corpus:
         """Build from words separated by spaces: with a vocabulary by compiled code, unless loading it costs more."""
         is_worthwhile = len(text) >= COMPILED_BYTES or compiler_is_loaded()
         if vocab is not None and not options.get("training") and (is_worthwhile or not vocab.has_strings):

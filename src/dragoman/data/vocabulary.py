@@ -121,7 +121,10 @@ class Vocab:
         return isinstance(other, Vocab) and self.tokens == other.tokens
 
     def __hash__(self) -> int:
-        return hash(self.tokens)
+        if self.has_strings:
+            return hash((len(self), self.tokens[-1]))
+        first, last = self.spellings.begin[-2:].tolist()
+        return hash((len(self), self.spellings.data[first:last].tobytes().decode()))
 
     def __repr__(self) -> str:
         return f"Vocab({len(self)} tokens)"

@@ -91,12 +91,14 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
             raise DataError(f"more than {MAX_NODES:,} n-grams; use a lower order or less text")
         blocks.clear()  # free memory
     begin.append(np.array(levels[-1:], np.int32))
-    del rows, node_at
+    del rows, node_at, text, predicted
     release_freed_memory()
-    strings = _concatenate(word), _concatenate(begin)
-    if gap or anchored:  # the suffix of a string need not start one position later
-        return NgramCounts(Trie(tuple(levels), *strings), _concatenate(count), gap)
-    return NgramCounts(Trie(tuple(levels), *strings, _concatenate(suffix)), _concatenate(count))
+    trie_levels, strings, counts = tuple(levels), (_concatenate(word), _concatenate(begin)), _concatenate(count)
+    # With a gap or an anchor the suffix of a string need not start one position later.
+    known_suffix = None if gap or anchored else _concatenate(suffix)
+    suffix.clear()
+    release_freed_memory()
+    return NgramCounts(Trie(trie_levels, *strings, known_suffix), counts, gap)
 
 
 def _concatenate(parts: list[NDArray[T]]) -> NDArray[T]:

@@ -22,7 +22,7 @@ from dragoman.data.vocabulary import END, START
 from dragoman.ngram.table import NgramTable, value_at
 from dragoman.ngram.trie import ROOT, Trie
 
-BLOCK_TOKENS = 1024  # tokens looked up at a time
+BLOCK_TOKENS = 512  # tokens looked up at a time: what is known about them fits into the fastest cache
 
 
 class NgramTrace(NamedTuple):
