@@ -12,6 +12,8 @@ from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.scanner import NEWLINE, ends_word, split_at_lines
 from dragoman.data.spellings import (
+    EIGHT,
+    ONE,
     SEED,
     Spellings,
     eight_bytes,
@@ -90,16 +92,17 @@ def _encode(text: Any, parts: Any, size: int, known: Any, ids: Any, offsets: Any
     independent of each other, so the processor does several at once.
     """
     data, begin, slots = known
-    first, last = np.empty(BLOCK_WORDS, np.int64), np.empty(BLOCK_WORDS, np.int64)
+    first, last = np.empty(BLOCK_WORDS, np.uint64), np.empty(BLOCK_WORDS, np.uint64)
     keys = np.empty(BLOCK_WORDS, np.uint64)
-    i = line = words = num_unknown = 0
+    line = words = num_unknown = 0
+    i = np.uint64(0)
     while i < size:
         i, line, number = _split(text, parts, size, i, line, words, offsets, first, last, keys)
         for j in range(number):
             ids[words + j] = likely_word(keys[j], slots)
         for j in range(number):
             word = ids[words + j]
-            if word >= 0 and not is_word(parts, first[j], last[j], data, begin[word], begin[word + 1]):
+            if word >= 0 and not is_word(parts, first[j], last[j], data, begin, word):
                 word = slots[find_slot(parts, first[j], last[j], keys[j], data, begin, slots), 0]
             if word <= END:  # unknown; `<s>` and `</s>` in a text are unknown words too
                 unknown[0, num_unknown], unknown[1, num_unknown], unknown[2, num_unknown] = words + j, first[j], last[j]
@@ -118,14 +121,14 @@ def _split(
     text: Any,
     parts: Any,
     size: int,
-    i: int,
+    i: Any,
     line: int,
     words: int,
     offsets: Any,
     first: Any,
     last: Any,
     keys: Any,
-) -> tuple[int, int, int]:
+) -> tuple[Any, int, int]:
     """Find the next words of a text from byte `i` on, as many as fit, and their hashes.
 
     `words` come before them. Returns where to continue, the number of lines so far, and the number of words found.
@@ -136,21 +139,21 @@ def _split(
             if text[i] == NEWLINE:
                 line += 1
                 offsets[line] = words + number
-            i += 1
+            i += ONE
             continue
         first[number], key = i, np.uint64(SEED)
         blanks = blanks_of(parts[i])
         while blanks == 0:
             key = mix(key, parts[i])
-            i += 8
+            i += EIGHT
             blanks = blanks_of(parts[i])
         # The lowest bit is that of the first blank.
-        before = ((blanks & (~blanks + np.uint64(1))) >> np.uint64(7)) - np.uint64(1)  # all bits of the bytes before it
+        before = ((blanks & (~blanks + ONE)) >> np.uint64(7)) - ONE  # all bits of the bytes before it
         key = mix(key, parts[i] & before)
-        i += int(((before & np.uint64(ONES)) * np.uint64(ONES)) >> np.uint64(56))  # the number of these bytes
+        i += ((before & np.uint64(ONES)) * np.uint64(ONES)) >> np.uint64(56)  # the number of these bytes
         if not ends_word(text, i):  # a control character that is part of the word
             while not ends_word(text, i):
-                i += 1
+                i += ONE
             key = hash_word(parts, first[number], i)
         last[number], keys[number] = i, key
         number += 1

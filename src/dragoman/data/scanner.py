@@ -155,13 +155,14 @@ def _scan_chunk(text: memoryview) -> ScannedText:
 
 
 @inline_kernel
-def ends_word(data: Any, i: int) -> bool:
+def ends_word(data: Any, i: Any) -> bool:
     """A word ends at a blank, at the end of the line, and before a `\\r` that closes the line."""
     byte = data[i]
     if byte > SPACE:
         return False
     if byte == RETURN:
-        return i + 1 == data.size or data[i + 1] == NEWLINE
+        following = np.uint64(i) + np.uint64(1)
+        return bool(following == data.size or data[following] == NEWLINE)
     return bool(byte == SPACE or byte == NEWLINE or byte == TAB)  # noqa: SIM109 - faster than `in`
 
 

@@ -15,6 +15,8 @@ TAB, NEWLINE, DIGIT_0 = 9, 10, 48
 MAX_DIGITS = 18  # of a count
 EMPTY = -1  # a slot without a word
 SEED = 0x9E3779B97F4A7C15  # of hashes
+# Kernels index by unsigned numbers: for signed ones, numba checks whether they count from the end of an array.
+ONE, EIGHT = np.uint64(1), np.uint64(8)
 
 
 class Spellings(NamedTuple):
@@ -90,19 +92,19 @@ def mix(key: Any, part: Any) -> Any:
 
 
 @inline_kernel
-def low_bytes(number: int) -> Any:
+def low_bytes(number: Any) -> Any:
     """Return a mask of the lowest bytes of a number, at most seven."""
-    return (np.uint64(1) << np.uint64(8 * number)) - np.uint64(1)
+    return (ONE << (EIGHT * np.uint64(number))) - ONE
 
 
 @inline_kernel
-def hash_word(text: Any, first: int, last: int) -> Any:
+def hash_word(text: Any, first: Any, last: Any) -> Any:
     """Return the hash of a word of a text that is given by `eight_bytes`."""
-    key = np.uint64(SEED)
-    while last - first >= 8:
-        key = mix(key, text[first])
-        first += 8
-    return mix(key, text[first] & low_bytes(last - first))
+    key, i, end = np.uint64(SEED), np.uint64(first), np.uint64(last)
+    while end - i >= EIGHT:
+        key = mix(key, text[i])
+        i += EIGHT
+    return mix(key, text[i] & low_bytes(end - i))
 
 
 @inline_kernel
@@ -111,25 +113,26 @@ def likely_word(key: Any, slots: Any) -> int:
     mask = np.uint64(slots.shape[0] - 1)
     slot, half = key & mask, np.int32(key >> np.uint64(33))
     while slots[slot, 0] >= 0 and slots[slot, 1] != half:
-        slot = (slot + np.uint64(1)) & mask
+        slot = (slot + ONE) & mask
     return int(slots[slot, 0])
 
 
 @inline_kernel
-def is_word(text: Any, first: int, last: int, data: Any, start: int, end: int) -> bool:
-    """Return whether a word of a text is that of the spellings from byte `start` to `end`, both as `eight_bytes`."""
-    if end - start != last - first:
+def is_word(text: Any, first: Any, last: Any, data: Any, begin: Any, word: int) -> bool:
+    """Return whether a word of a text is this word of the spellings; text and data are given by `eight_bytes`."""
+    i, end, start = np.uint64(first), np.uint64(last), np.uint64(begin[np.uint64(word)])
+    if np.uint64(begin[np.uint64(word) + ONE]) - start != end - i:
         return False
-    while last - first >= 8:
-        if text[first] != data[start]:
+    while end - i >= EIGHT:
+        if text[i] != data[start]:
             return False
-        first += 8
-        start += 8
-    return bool((text[first] ^ data[start]) & low_bytes(last - first) == 0)
+        i += EIGHT
+        start += EIGHT
+    return bool((text[i] ^ data[start]) & low_bytes(end - i) == 0)
 
 
 @inline_kernel
-def find_slot(text: Any, first: int, last: int, key: Any, data: Any, begin: Any, slots: Any) -> Any:
+def find_slot(text: Any, first: Any, last: Any, key: Any, data: Any, begin: Any, slots: Any) -> Any:
     """Return the slot of a word of a text, whose hash is `key`: empty if it is not known.
 
     The text and the data of the spellings are given by `eight_bytes`.
@@ -137,10 +140,9 @@ def find_slot(text: Any, first: int, last: int, key: Any, data: Any, begin: Any,
     mask = np.uint64(slots.shape[0] - 1)
     slot, half = key & mask, np.int32(key >> np.uint64(33))
     while slots[slot, 0] >= 0:
-        word = slots[slot, 0]
-        if slots[slot, 1] == half and is_word(text, first, last, data, begin[word], begin[word + 1]):
+        if slots[slot, 1] == half and is_word(text, first, last, data, begin, slots[slot, 0]):
             break
-        slot = (slot + np.uint64(1)) & mask
+        slot = (slot + ONE) & mask
     return slot
 
 

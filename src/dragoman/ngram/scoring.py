@@ -22,6 +22,7 @@ from dragoman.data.vocabulary import END, START
 from dragoman.ngram.table import NgramTable, value_at
 from dragoman.ngram.trie import ROOT, Trie
 
+ONE = np.uint64(1)
 BLOCK_TOKENS = 512  # tokens looked up at a time: what is known about them fits into the fastest cache
 
 
@@ -49,10 +50,10 @@ class NgramScorer:
         return trace
 
 
-def _bigram_slots(trie: Trie) -> NDArray[np.int32]:
-    """Return a hash table of the bigrams by open addressing; -1 is an empty slot."""
+def _bigram_slots(trie: Trie) -> NDArray[np.uint32]:
+    """Return a hash table of the bigrams by open addressing; the root marks an empty slot."""
     bigrams = trie.levels[3] - trie.levels[2] if trie.order > 1 else 0
-    slots = np.full(1 << (bigrams + bigrams // 2).bit_length(), -1, np.int32)
+    slots = np.full(1 << (bigrams + bigrams // 2).bit_length(), ROOT, np.uint32)
     if bigrams:
         _fill_slots(trie.word, trie.begin, trie.levels[2], slots)
     return slots
@@ -72,8 +73,8 @@ def _fill_slots(word: Any, begin: Any, unigrams_end: int, slots: Any) -> None:
     for node in range(1, unigrams_end):
         for child in range(begin[node], begin[node + 1]):
             slot = _slot(node, word[child], slots.size)
-            while slots[slot] >= 0:
-                slot = (slot + np.uint64(1)) & mask
+            while slots[slot] != ROOT:
+                slot = (slot + ONE) & mask
             slots[slot] = child
 
 
@@ -85,11 +86,10 @@ def _score(table: Any, slots: Any, ids: Any, offsets: Any, gap: int, trace: Any,
     for sentence in range(first, last):
         longest = max(longest, offsets[sentence + 1] - offsets[sentence])
     capacity = max(longest + 1, min(BLOCK_TOKENS, offsets[last] - offsets[first] + last - first))
-    words, context_words = np.zeros(capacity, np.int32), np.zeros(capacity + 1, np.int32)
-    text = (words, context_words, np.zeros(capacity, np.bool_))
-    nodes = (np.empty(capacity, np.int32), np.empty(capacity, np.int32))
-    children = (np.empty(capacity, np.int32), np.empty(capacity, np.int32))
-    search = (np.empty(capacity, np.int32), np.empty(capacity, np.int32))
+    text = (np.zeros(capacity, np.uint32), np.zeros(capacity + 1, np.uint32), np.zeros(capacity, np.bool_))
+    nodes = (np.empty(capacity, np.uint32), np.empty(capacity, np.uint32))
+    children = (np.empty(capacity, np.uint32), np.empty(capacity, np.uint32))
+    search = (np.empty(capacity, np.uint32), np.empty(capacity, np.uint32))
     scored = (np.empty(capacity), np.empty(capacity, np.int32), np.empty(capacity, np.int32))
     sentence = first
     while sentence < last:
@@ -129,7 +129,7 @@ def _score_block(
     stored, codebook, log_backoff = table.log_prob, table.codebook, table.log_backoff
     order = table.levels.size - 2
     for t in range(size):
-        node = words[t] + 1
+        node = words[t] + ONE  # of the word
         log_prob[t], matched[t] = value_at(stored, codebook, 1, node), node
         context[t] = context_words[t] + 1 if order > 1 else ROOT
         position[t], parent[t] = t, context_words[t] + 1
@@ -142,11 +142,11 @@ def _score_block(
         kept = 0
         for i in range(active):
             t, node, ngram, longer = position[i], parent[i], child[i], longer_context[i]
-            listed, backed_off = value_at(stored, codebook, k, max(ngram, 0)), log_prob[t] + log_backoff[node]
-            log_prob[t] = listed if ngram >= 0 else backed_off
-            context[t], matched[t] = node, ngram if ngram >= 0 else matched[t]
+            listed, backed_off = value_at(stored, codebook, k, ngram), log_prob[t] + log_backoff[node]
+            log_prob[t] = listed if ngram != ROOT else backed_off
+            context[t], matched[t] = node, ngram if ngram != ROOT else matched[t]
             position[kept], parent[kept] = t + 1, longer
-            kept += 1 if longer >= 0 and not is_last[t] else 0
+            kept += 1 if longer != ROOT and not is_last[t] else 0
         active = kept
 
 
@@ -163,35 +163,43 @@ def _find_children(
     child: Any,
     search: Any,
 ) -> None:
-    """Write the children of the first `active` nodes by the words at their positions, plus `shift`, or -1."""
+    """Write the children of the first `active` nodes by the words at their positions, plus `shift`, or the root.
+
+    Nodes are unsigned here: for signed numbers, numba checks whether an index counts from the end of an array.
+    """
     position, parent = nodes
     if order == 2:
         mask = np.uint64(slots.size - 1)
         for i in range(active):
-            node, w = parent[i], words[position[i] + shift]
+            node = np.uint64(parent[i])
+            w = words[position[i] + np.uint64(shift)]
             slot = _slot(node, w, slots.size)
             found = slots[slot]
-            while found >= 0 and not (word[found] == w and begin[node] <= found < begin[node + 1]):
-                slot = (slot + np.uint64(1)) & mask
+            while found != ROOT and not (word[found] == w and begin[node] <= found < begin[node + ONE]):
+                slot = (slot + ONE) & mask
                 found = slots[slot]
             child[i] = found
         return
     size, pending = search
     left = 0  # searches that are not finished
     for i in range(active):
-        first, end = begin[parent[i]], begin[parent[i] + 1]
+        node = np.uint64(parent[i])
+        first, end = begin[node], begin[node + ONE]
         child[i], size[i], pending[left] = first, end - first, i
         left += 1 if end - first > 1 else 0
     while left > 0:  # one step of each binary search, without branches to mispredict
         rest = 0
         for j in range(left):
-            i = pending[j]
-            half, low = size[i] >> 1, child[i]
-            low = low + half if word[low + half - 1] < words[position[i] + shift] else low
-            rest_size = size[i] - half
-            child[i], size[i], pending[rest] = low, rest_size, i
-            rest += 1 if rest_size > 1 else 0
+            search_index = pending[j]
+            half, low = np.uint64(size[search_index]) >> ONE, np.uint64(child[search_index])
+            is_above = word[low + half - ONE] < words[position[search_index] + np.uint64(shift)]
+            rest_size = np.uint64(size[search_index]) - half
+            child[search_index], size[search_index] = low + half if is_above else low, rest_size
+            pending[rest] = search_index
+            rest += 1 if rest_size > ONE else 0
         left = rest
+    last_node = np.uint64(word.size - 1)
     for i in range(active):
-        inside = min(child[i], word.size - 1)  # a context without children may begin at the end
-        child[i] = inside if size[i] > 0 and word[inside] == words[position[i] + shift] else -1
+        inside = min(np.uint64(child[i]), last_node)  # a context without children may begin at the end
+        is_child = size[i] > 0 and word[inside] == words[position[i] + np.uint64(shift)]
+        child[i] = inside if is_child else np.uint64(ROOT)
