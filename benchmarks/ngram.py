@@ -1,4 +1,4 @@
-"""Speed of training and scoring n-gram models, compared with KenLM in the same run.
+"""Speed of training n-gram models, compared with KenLM in the same run. For scoring, see ngram_scoring.py.
 
     python benchmarks/ngram.py                          # generated Zipf-distributed text
     python benchmarks/ngram.py --data DIR               # also DIR/ptb/train.txt and DIR/wikitext2/train.txt
@@ -8,8 +8,7 @@
 Training is timed from text to a saved model and from text to an ARPA file, inside a process with compiled kernels
 loaded, and as a whole command including start-up. Every measurement runs in its own process, so that its peak memory is
 known. Rounds are interleaved. The tables show the best of --repeat rounds; all rounds of the whole command
-and of lmplz, and the ratio of their CPU times, are in the JSON file. Scoring is compared with the PyPI module `kenlm`
-(if installed) on the same sentences.
+and of lmplz, and the ratio of their CPU times, are in the JSON file.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -72,40 +69,6 @@ def job_train(text: str, output: str, to: str) -> float:
     return time.perf_counter() - start
 
 
-def job_score(model_directory: str, text: str) -> float:
-    """Return tokens per second, from lines of text to one log-probability per line."""
-    from dragoman.models.loading import load
-
-    lines = _lines(text)
-    model = load(model_directory)
-    model.score(lines[:100])
-    return _rate(lambda: model.score(lines), lines)
-
-
-def job_kenlm(arpa: str, text: str) -> float:
-    import kenlm
-
-    lines = _lines(text)
-    model = kenlm.Model(arpa)
-    return _rate(lambda: [model.score(line) for line in lines], lines)
-
-
-def _lines(text: str) -> list[str]:
-    return Path(text).read_text(encoding="utf-8").split("\n")[:-1]
-
-
-def _rate(score: Callable[[], object], lines: list[str]) -> float:
-    tokens = sum(line.count(" ") + 2 for line in lines)
-    best = min(_timed(score) for _ in range(5))
-    return tokens / best
-
-
-def _timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def job_zipf(path: str, tokens: str, seed: str) -> float:
     """Write sentences of 1 to 39 words sampled by Zipf's law."""
     generator, size = np.random.default_rng(int(seed)), int(tokens)
@@ -119,7 +82,7 @@ def job_zipf(path: str, tokens: str, seed: str) -> float:
 
 
 # A process starts with the peak memory of the one that started it, so this one must stay small.
-JOBS = {"train": job_train, "score": job_score, "kenlm": job_kenlm, "zipf": job_zipf}
+JOBS = {"train": job_train, "zipf": job_zipf}
 
 
 # -- measurements ----------------------------------------------------------------------------------------------------
@@ -200,20 +163,6 @@ def training_row(name: str, tokens: int, costs: dict[str, Cost]) -> dict[str, ob
     }
 
 
-def scoring_table(text: Path, held_out: Path, scratch: Path) -> dict[str, float]:
-    with tempfile.TemporaryDirectory(dir=scratch) as directory:
-        for to in ("model", "arpa"):
-            run_job("train", str(text), directory, to)
-        repeated = Path(directory) / "text"
-        repeated.write_bytes(held_out.read_bytes() * max(1, 10_000_000 // held_out.stat().st_size))
-        rates = {"dragoman": run_job("score", f"{directory}/model", str(repeated))[0]}
-        if find_spec("kenlm"):
-            rates["kenlm"] = run_job("kenlm", f"{directory}/model.arpa", str(repeated))[0]
-    cells = [[name, f"{rate / 1e6:.2f}", f"{rate / rates['dragoman']:.2f}"] for name, rate in rates.items()]
-    print(format_table(["scoring", "million tokens/s", "relative to dragoman"], cells))
-    return rates
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="directory with ptb/ and wikitext2/")
@@ -237,14 +186,6 @@ def main() -> None:
         renamed = {name: _without_unk(text, scratch) for name, text in texts.items()}
         machine = {"machine": platform.machine(), "cores": os.cpu_count(), "order": ORDER, "repeat": arguments.repeat}
         results = {**machine, "training": training_table(renamed, scratch, arguments.lmplz, arguments.repeat)}
-        print()
-        held_out = (
-            _without_unk(arguments.data / "ptb/test.txt", scratch)
-            if arguments.data
-            else zipf_text(scratch / "held-out", 100_000, seed=2)
-        )
-        to_train = renamed["PTB"] if arguments.data else zipf_text(scratch / "to-train", 1_000_000)
-        results["scoring"] = scoring_table(to_train, held_out, scratch)
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

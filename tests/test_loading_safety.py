@@ -199,7 +199,7 @@ def with_value(value: float, index: int = -1) -> Change:
         ("ngram", "log_prob", with_value(-9.0), "sum to"),
         ("ngram", "log_prob", with_value(np.nan), "above 0"),
         ("ngram", "log_backoff", with_value(3.0, 4), "sum to"),
-        ("ngram", "suffix", with_value(-1), "not sorted"),
+        ("ngram", "word", with_value(65_535), "not sorted"),
         ("translator", "lexicon.probs", with_value(-0.5), "not between 0 and 1"),
         ("translator", "embedding.weight", with_value(1e30), "nothing can be computed"),
         ("translator", "embedding.weight", with_value(np.inf), "not finite"),

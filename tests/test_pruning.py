@@ -11,6 +11,7 @@ import pytest
 from dragoman import Corpus, NgramModel
 from dragoman.data.vocabulary import END, START
 from dragoman.ngram.entropy import context_log_probs, prune_by_entropy, pruning_losses
+from dragoman.ngram.scoring import NgramScorer
 from dragoman.ngram.table import NgramTable, keep_nodes, renormalize
 from zoo import ngram_words
 
@@ -46,7 +47,7 @@ def _strings(table: NgramTable, order: int) -> set[tuple[int, ...]]:
 
 
 def _perplexity(table: NgramTable, corpus: Corpus) -> float:
-    return float(np.exp(-table.trace(corpus).log_prob.mean()))
+    return float(np.exp(-NgramScorer(table).trace(corpus).log_prob.mean()))
 
 
 def test_loss_is_the_relative_entropy_between_the_model_with_and_without_the_bigram(bigrams: NgramTable) -> None:

@@ -12,7 +12,7 @@ import dragoman
 from dragoman import Corpus, NgramModel
 from dragoman.ngram.quantization import _bin, quantize
 from dragoman.ngram.table import NgramTable, renormalize
-from dragoman.ngram.trie import build_trie
+from dragoman.ngram.trie import Trie
 
 
 def _zipf(source: random.Random, sentences: int) -> list[str]:
@@ -103,7 +103,7 @@ def tight() -> NgramTable:
     followers = source.integers(1, size - 1, (size - 1, 1)) + np.arange(2)  # (contexts, 2)
     word = np.concatenate([[0], np.arange(size), followers.ravel()]).astype(np.int32)
     begin = np.concatenate([[1, 1 + size], 1 + size + 2 * np.arange(size)]).astype(np.int32)
-    trie = build_trie([0, 1, 1 + size, 1 + size + 2 * (size - 1)], word, begin)
+    trie = Trie((0, 1, 1 + size, 1 + size + 2 * (size - 1)), word, begin)
     with np.errstate(divide="ignore"):
         log_prob = np.log(np.concatenate([[1.0], unigrams, halves.ravel()])).astype(np.float32)
     return renormalize(NgramTable(trie, log_prob, np.zeros(trie.contexts, np.float32)))

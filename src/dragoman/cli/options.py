@@ -275,16 +275,14 @@ def encode_for_models(models: Sequence[tuple[str, LanguageModel]], text: str, fi
     """Read a text once, and encode it once for each vocabulary of the models, which are given with their names."""
     from dragoman.data.corpus import Corpus
     from dragoman.data.formats import decode_lines, display_name, field_for, read_text
-    from dragoman.data.scanner import scan
 
     content = read_text(text, field_for(text, field))
-    scanned = scan(content) if any(model.vocab.segmenter.kind == "word" for _, model in models) else None
     corpora: dict[tuple[Vocab, Segmenter], Corpus] = {}
     for name, model in models:
         key = model.vocab, model.vocab.segmenter
         if key not in corpora:
-            if scanned is not None and model.vocab.segmenter.kind == "word":
-                corpora[key] = Corpus.from_scan(scanned, model.vocab)
+            if model.vocab.segmenter.kind == "word":
+                corpora[key] = Corpus.from_text(content, model.vocab)
             else:
                 corpora[key] = Corpus.from_sentences(decode_lines(content), model.vocab)
             vocabulary = f", by the vocabulary of {name}" if len(models) > 1 else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from threading import RLock
 from types import FunctionType
@@ -17,8 +18,8 @@ class Kernel(Generic[R]):
     Importing a module with kernels does not import numba, which takes longer than training a small n-gram model.
     """
 
-    def __init__(self, function: Callable[..., R]):
-        self.function = function
+    def __init__(self, function: Callable[..., R], *, inline: bool = False):
+        self.function, self.inline = function, inline
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
@@ -35,9 +36,9 @@ class Kernel(Generic[R]):
             if self._compiled is None:
                 function = self._with_compiled_globals()
                 try:
-                    self._compiled = njit(cache=True, nogil=True)(function)
+                    self._compiled = njit(cache=True, nogil=True, forceinline=self.inline)(function)
                 except RuntimeError:  # neither the package nor a home directory is writable: compile in each process
-                    self._compiled = njit(nogil=True)(function)
+                    self._compiled = njit(nogil=True, forceinline=self.inline)(function)
             return self._compiled
 
     def _with_compiled_globals(self) -> FunctionType:
@@ -53,6 +54,19 @@ class Kernel(Generic[R]):
         return copy
 
 
+def compiler_is_loaded() -> bool:
+    """Return whether numba has been imported, so that calling a kernel costs little."""
+    return "numba" in sys.modules
+
+
 def kernel(function: Callable[..., R]) -> Kernel[R]:
     """Compile a loop over arrays with numba, at its first call."""
     return Kernel(function)
+
+
+def inline_kernel(function: Callable[..., R]) -> Kernel[R]:
+    """Compile a short function that other kernels call in their loops into them.
+
+    A call with arrays counts their references, which takes longer than a look-up in a table.
+    """
+    return Kernel(function, inline=True)

@@ -56,7 +56,9 @@ def parallel_stream(function: Callable[[T], R], items: Iterable[T], chunk_size: 
 
 def split_range(start: int, stop: int, min_size: int = 4096, per_core: int = 4) -> list[tuple[int, int]]:
     """Split start..stop into `per_core` ranges for each core, or fewer if they would be smaller than `min_size`."""
-    parts = max(1, min(per_core * available_cores(), (stop - start) // min_size))
+    if stop - start < 2 * min_size:
+        return [(start, stop)]
+    parts = min(per_core * available_cores(), (stop - start) // min_size)
     bounds = [start + (stop - start) * part // parts for part in range(parts + 1)]
     return list(zip(bounds[:-1], bounds[1:], strict=True))
 

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError, error_at_line
+from dragoman.core.kernels import compiler_is_loaded
 from dragoman.core.types import Json
 from dragoman.data.alignments import WordAlignments
 from dragoman.data.detokenize import SAMPLE_LINES, looks_tokenised
+from dragoman.data.encoding import encode
 from dragoman.data.formats import decode_lines, display_name, read_text
 from dragoman.data.ranges import select_ranges, split_by_size
-from dragoman.data.scanner import ScannedText, check_lines, scan, split_words
+from dragoman.data.scanner import COMPILED_BYTES, ScannedText, check_lines, scan, split_words
 from dragoman.data.segmenters import Segmenter, SubwordSegmenter, language_model_units, train_segmenter
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
@@ -116,7 +118,7 @@ class Corpus:
             if looks_tokenised(line.decode() for line in raw[:: max(1, len(raw) // SAMPLE_LINES)]):
                 units = "word"
         if units == "word":
-            return cls.from_scan(scan(text), vocab, source=source, **_scan_options(options))
+            return cls.from_text(text, vocab, source=source, **_scan_options(options))
         options["units"] = units
         return cls.from_sentences(decode_lines(text), vocab, source=source, **options)
 
@@ -168,12 +170,22 @@ class Corpus:
             sentences = _segment_strings(sentences, vocab.segmenter)
         lines = [line if isinstance(line, str) else _join_tokens(line) for line in sentences]
         try:
-            text = "".join(line + "\n" for line in lines).encode()
+            text = "\n".join([*lines, ""]).encode()
         except UnicodeEncodeError:
             text = b""
         if text.count(b"\n") != len(lines):
             check_lines(lines)  # raises an error that names the line
-        return cls.from_scan(scan(text), vocab, source=source, **_scan_options(options))
+        return cls.from_text(text, vocab, source=source, **_scan_options(options))
+
+    @classmethod
+    def from_text(
+        cls, text: bytes, vocab: Vocab | None = None, *, source: str = "text", **options: Unpack[ScanKwargs]
+    ) -> Corpus:
+        """Build from words separated by spaces: with a vocabulary by compiled code, unless loading it costs more."""
+        is_worthwhile = len(text) >= COMPILED_BYTES or compiler_is_loaded()
+        if vocab is not None and not options.get("training") and (is_worthwhile or not vocab.has_strings):
+            return Corpus(vocab, *encode(text, vocab.spellings))
+        return cls.from_scan(scan(text), vocab, source=source, **options)
 
     @staticmethod
     def from_scan(
@@ -225,7 +237,7 @@ class Corpus:
     @property
     def num_characters(self) -> int:
         """Characters of the text with one space between words and one line break per sentence."""
-        lengths = np.array([len(token) for token in self.vocab.tokens])[self.ids]
+        lengths = self.vocab.lengths[self.ids]
         lengths[self.unknown_positions] = [len(word) for word in self.unknown_words]
         return int(lengths.sum() + np.maximum(np.diff(self.offsets), 1).sum())
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import error_at_line
-from dragoman.core.kernels import kernel
+from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.core.threads import parallel_map, split_range
 from dragoman.data.ranges import offsets_of
 
@@ -52,12 +52,14 @@ def scan(text: bytes, compiled: bool | None = None) -> ScannedText:
     [0, 2, 2, 4]
     """
     if not (len(text) >= COMPILED_BYTES if compiled is None else compiled):
-        return _concatenate([_split_chunk(bytes(chunk)) for chunk in _chunks(text, len(text) // CHUNK_BYTES + 1)])
+        return _concatenate(
+            [_split_chunk(bytes(chunk)) for chunk in split_at_lines(text, len(text) // CHUNK_BYTES + 1)]
+        )
     cores = len(split_range(0, len(text), min_size=1 << 18, per_core=1))
-    return _concatenate(parallel_map(_scan_chunk, _chunks(text, cores)))
+    return _concatenate(parallel_map(_scan_chunk, split_at_lines(text, cores)))
 
 
-def _chunks(text: bytes, number: int) -> list[memoryview]:
+def split_at_lines(text: bytes, number: int) -> list[memoryview]:
     """Divide a text between lines into about `number` parts of similar size."""
     ends = [0]
     for start in (len(text) * i // number for i in range(1, number)):
@@ -152,14 +154,15 @@ def _scan_chunk(text: memoryview) -> ScannedText:
     return ScannedText([str(text[a : a + n], "utf-8") for a, n in ranges], counts[:types], token_type[:token], offsets)
 
 
-@kernel
-def _ends_word(data: Any, i: int) -> bool:
+@inline_kernel
+def ends_word(data: Any, i: Any) -> bool:
     """A word ends at a blank, at the end of the line, and before a `\\r` that closes the line."""
     byte = data[i]
     if byte > SPACE:
         return False
     if byte == RETURN:
-        return i + 1 == data.size or data[i + 1] == NEWLINE
+        following = np.uint64(i) + np.uint64(1)
+        return bool(following == data.size or data[following] == NEWLINE)
     return bool(byte == SPACE or byte == NEWLINE or byte == TAB)  # noqa: SIM109 - faster than `in`
 
 
@@ -170,7 +173,7 @@ def _assign_types(data: Any, token_type: Any, offsets: Any, tables: Any, done: A
     i, line, token, types = done
     mask = np.uint64(slots.size - 1)
     while i < data.size and 2 * types < slots.size:
-        if _ends_word(data, i):
+        if ends_word(data, i):
             if data[i] == NEWLINE:
                 line += 1
                 offsets[line] = token
@@ -178,7 +181,7 @@ def _assign_types(data: Any, token_type: Any, offsets: Any, tables: Any, done: A
             continue
         start = i
         key = np.uint64(14695981039346656037)  # FNV-1a
-        while i < data.size and not _ends_word(data, i):
+        while i < data.size and not ends_word(data, i):
             key = (key ^ np.uint64(data[i])) * np.uint64(1099511628211)
             i += 1
         key ^= key >> np.uint64(32)

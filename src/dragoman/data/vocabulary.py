@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from dragoman.core.defaults import SPECIALS as SPECIALS
 from dragoman.core.errors import DataError, encoding_error, error_at_line, file_errors
 from dragoman.data.segmenters import Segmenter, WordSegmenter
+from dragoman.data.spellings import Spellings
 
 START, END, UNK = 0, 1, 2
+COMPILED_BYTES = 1 << 20  # files from this size on are read by compiled code: smaller ones are not worth loading it
 WORDS = WordSegmenter()
 
 
@@ -71,22 +73,58 @@ class Vocab:
         unknown += sum(count_of.values()) - sum(known.values())
         return cls([*SPECIALS, *known], [0, 0, unknown, *known.values()], segmenter)
 
+    @classmethod
+    def _from_spellings(cls, spellings: Spellings, counts: NDArray[np.int64], segmenter: Segmenter = WORDS) -> Vocab:
+        """Build from tokens that are known to be valid, without strings."""
+        vocab = cls.__new__(cls)
+        vocab.spellings, vocab.counts, vocab.segmenter = spellings, counts, segmenter
+        return vocab
+
     def with_segmenter(self, segmenter: Segmenter) -> Vocab:
         """Return the same tokens for texts that are split by this segmenter."""
-        return self if segmenter == self.segmenter else Vocab(self.tokens, self.counts, segmenter)
+        if segmenter == self.segmenter:
+            return self
+        if not self.has_strings:
+            return Vocab._from_spellings(self.spellings, self.counts, segmenter)
+        return Vocab(self.tokens, self.counts, segmenter)
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """All tokens. Those of a large vocabulary that was read from a file become strings when they are needed."""
+        return self.spellings.strings()
+
+    @cached_property
+    def spellings(self) -> Spellings:
+        """The tokens for compiled code."""
+        return Spellings.from_words([token.encode() for token in self.tokens])
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of characters of each token."""
+        return np.array([*map(len, self.tokens)]) if self.has_strings else self.spellings.lengths()
+
+    @property
+    def has_strings(self) -> bool:
+        return "tokens" in self.__dict__
 
     @cached_property
     def _index(self) -> dict[str, int]:
         return {token: index for index, token in enumerate(self.tokens)}
 
     def __len__(self) -> int:
-        return len(self.tokens)
+        return len(self.counts)
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, Vocab) and not (self.has_strings and other.has_strings):
+            mine, others = self.spellings, other.spellings
+            return np.array_equal(mine.begin, others.begin) and np.array_equal(mine.data, others.data)
         return isinstance(other, Vocab) and self.tokens == other.tokens
 
     def __hash__(self) -> int:
-        return hash(self.tokens)
+        if self.has_strings:
+            return hash((len(self), self.tokens[-1]))
+        first, last = self.spellings.begin[-2:].tolist()
+        return hash((len(self), self.spellings.data[first:last].tobytes().decode()))
 
     def __repr__(self) -> str:
         return f"Vocab({len(self)} tokens)"
@@ -127,6 +165,8 @@ class Vocab:
             raise DataError(f"{path}: is not a file; copy the model again")
         with file_errors(path):
             content = path.read_bytes()
+        if len(content) >= COMPILED_BYTES and (vocab := cls._parse(content)) is not None:
+            return vocab
         try:
             lines = content.decode().removesuffix("\n").split("\n")
         except UnicodeDecodeError as error:
@@ -146,3 +186,21 @@ class Vocab:
             problem = f"a vocabulary begins with {', '.join(SPECIALS)}; is this the vocabulary of a model?"
             raise error_at_line(str(path), 1, problem)
         return cls(tokens, counts)
+
+    @classmethod
+    def _parse(cls, content: bytes) -> Vocab | None:
+        """Read a large vocabulary by compiled code, or return None if something is wrong with it."""
+        head = "".join(SPECIALS).encode()
+        try:
+            content.decode()
+        except UnicodeDecodeError:
+            return None
+        parsed = Spellings.parse(content)
+        if parsed is None or len(parsed[1]) < len(SPECIALS):
+            return None
+        spellings, counts = parsed
+        begins = np.cumsum([0, *map(len, SPECIALS)])
+        is_valid = (
+            np.array_equal(spellings.begin[: len(begins)], begins) and spellings.data[: len(head)].tobytes() == head
+        )
+        return cls._from_spellings(spellings, counts) if is_valid else None

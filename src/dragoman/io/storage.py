@@ -62,9 +62,10 @@ DTYPES = {
     "I64": "<i8",
     "I32": "<i4",
     "I8": "|i1",
+    "U16": "<u2",
     "U8": "|u1",
     "BOOL": "|b1",
-}  # NumPy types
+}  # safetensors to NumPy
 MAX_HEADER_SIZE = 8 << 20  # of a safetensors file; headers have some hundred bytes per array
 BROKEN_DIRECTORY = "this model directory is broken, train or copy it again"
 # Exceptions raised by reading damaged files.

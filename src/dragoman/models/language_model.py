@@ -84,8 +84,10 @@ class LanguageModel(Model):
         """Return log P(E) of each sentence of a corpus.  # (sentences,)"""
         if not len(corpus):
             return np.zeros(0)
-        log_probs = token_log_probs(self, corpus).copy()
-        log_probs[corpus.unknown_token_positions] += unknown_log_probs(self, corpus)
+        log_probs = token_log_probs(self, corpus)
+        if corpus.spellings:
+            log_probs = log_probs.copy()
+            log_probs[corpus.unknown_token_positions] += unknown_log_probs(self, corpus)
         return np.add.reduceat(log_probs, corpus.token_offsets[:-1])
 
     def score_corpus_words(self, corpus: Corpus) -> list[list[WordScore]]:

@@ -35,13 +35,14 @@ from numpy.typing import NDArray
 from dragoman.core.errors import DataError
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import available_cores, parallel_stream
+from dragoman.data.spellings import Spellings, eight_bytes, padded
 from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 from dragoman.io.files import atomic_file
 from dragoman.ngram import arpa_lines as lines
 from dragoman.ngram.model import IMPORTED, NgramConfig, NgramModel
 from dragoman.ngram.table import NgramTable, lookup
-from dragoman.ngram.trie import build_trie
+from dragoman.ngram.trie import Trie, Words, word_type
 
 TOLERANCE = 1e-3  # allowed deviation of the sum of unigrams from one
 OTHER_UNK = b"<UNK>"  # the spelling of some toolkits
@@ -89,8 +90,10 @@ def read_arpa(path: str | Path, *, vocab_pad: int | None = None, closed: bool = 
     _check_sum(levels[0], vocab, source, padded=vocab_pad is not None)
     log_prob = np.concatenate([np.full(1, -np.inf, np.float32), *(level.log_prob for level in levels)])
     log_backoff = np.concatenate([np.zeros(1, np.float32), *(level.log_backoff for level in levels[:-1])])
-    table = NgramTable(build_trie(*_layout(levels)), log_prob, log_backoff)
-    _back_off(table.arrays())
+    bounds, word, begin = _layout(levels)
+    trie = Trie(tuple(bounds), word, begin)
+    table = NgramTable(trie, log_prob, log_backoff)
+    _back_off(table.arrays(), trie.suffix, log_prob)
     return NgramModel(vocab, table, unknown, NgramConfig(order=table.trie.order, smoothing=IMPORTED))
 
 
@@ -99,7 +102,7 @@ def _read(source: Path) -> tuple[Vocab, list[_Ngrams]]:
     sections = lines.read_sections(source)
     header = lines.read_header(lines.next_section(sections, lines.DATA, source), source)
     words, unigrams = _read_unigrams(lines.next_section(sections, b"1-grams:", source), header[0], source)
-    spellings, levels = lines.Spellings.from_words(words), [unigrams]
+    spellings, levels = Spellings.from_words(words), [unigrams]
     for order_header in header[1:]:
         chunks = lines.next_section(sections, b"%d-grams:" % order_header.order, source)
         level, orphans = _read_rows(chunks, levels, spellings)
@@ -168,16 +171,17 @@ def _read_unigrams(
 
 
 def _read_rows(
-    chunks: Iterator[lines.Chunk], levels: list[_Ngrams], spellings: lines.Spellings
+    chunks: Iterator[lines.Chunk], levels: list[_Ngrams], spellings: Spellings
 ) -> tuple[_Ngrams, NDArray[np.int32]]:
     """Return n-grams in the order of the file, and all words of those whose contexts are missing.  # (orphans, order)"""
     order = len(levels) + 1
     bounds, word, begin = _layout(levels)
+    known = spellings.for_kernels()
 
     def parse(chunk: lines.Chunk) -> tuple[_Ngrams, NDArray[np.int32]]:
         parsed = lines.parse_lines(chunk, order)
         words = np.empty(parsed.starts.shape, np.int32)
-        missing = lines.find_words(np.frombuffer(chunk.text, np.uint8), parsed, spellings, words)
+        missing = lines.find_words(eight_bytes(padded(chunk.text)), parsed, known, words)
         if missing >= 0:
             raise chunk.line_error(int(parsed.starts[missing, 0]), "a word that is not in the 1-grams")
         context = lines.find_contexts(word, begin, bounds[order - 1], words)
@@ -220,7 +224,7 @@ def _sorted_order(keys: NDArray[np.int64], order: int, source: Path) -> NDArray[
     return sequence
 
 
-def _layout(levels: list[_Ngrams]) -> tuple[list[int], NDArray[np.int32], NDArray[np.int32]]:
+def _layout(levels: list[_Ngrams]) -> tuple[list[int], Words, NDArray[np.int32]]:
     """Return the levels in the layout of a trie: first nodes, last words and first children."""
     bounds = [0, 1, *(1 + np.cumsum([len(level.word) for level in levels])).tolist()]
     begin = [np.ones(1, np.int64)]
@@ -229,17 +233,17 @@ def _layout(levels: list[_Ngrams]) -> tuple[list[int], NDArray[np.int32], NDArra
         begin.append(bounds[order] + np.cumsum(children) - children)
     begin.append(np.array(bounds[-1:]))
     word = np.concatenate([np.zeros(1, np.int32), *(level.word for level in levels)])
-    return bounds, word, np.concatenate(begin).astype(np.int32)
+    return bounds, word.astype(word_type(len(levels[0].word)), copy=False), np.concatenate(begin).astype(np.int32)
 
 
 @kernel
-def _back_off(table: Any) -> None:
+def _back_off(table: Any, suffix: Any, log_prob: Any) -> None:
     """Compute the probabilities of added n-grams by backing off, short ones first."""
     for node in range(1, table.begin.size - 1):
         for child in range(table.begin[node], table.begin[node + 1]):
-            if np.isnan(table.log_prob[child]):
-                shorter = lookup(table, table.suffix[node], table.word[child])
-                table.log_prob[child] = table.log_backoff[node] + shorter
+            if np.isnan(log_prob[child]):
+                shorter = lookup(table, suffix, suffix[node], table.word[child])
+                log_prob[child] = table.log_backoff[node] + shorter
 
 
 def _check_sum(unigrams: _Ngrams, vocab: Vocab, source: Path, *, padded: bool) -> None:
@@ -283,7 +287,7 @@ def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = N
     for word in model.vocab.tokens:
         if not word or set(word) & set(" \t\r\n\0"):
             raise DataError(f"the word {word!r} cannot be written to an ARPA file: it is empty or has a blank")
-    spellings = lines.Spellings.from_words([word.encode() for word in model.vocab.tokens])
+    spellings = model.vocab.spellings
     members = 1 if vocab_pad is None else UniformUnknownWords(known, vocab_pad).language_size - known
     # A file may have many gzip members, so blocks can be compressed in parallel.
     gzipped = target.suffix == ".gz"
@@ -308,9 +312,7 @@ def _open_output(target: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _block(
-    table: NgramTable, order: int, spellings: lines.Spellings, log_members: float, pack: Pack, first: int
-) -> Bytes:
+def _block(table: NgramTable, order: int, spellings: Spellings, log_members: float, pack: Pack, first: int) -> Bytes:
     """Return the lines of BLOCK_ROWS n-grams from node `first` on."""
     last = min(first + BLOCK_ROWS, table.trie.levels[order + 1])
     prefixes = [first]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError, error_at_line, file_errors
-from dragoman.core.kernels import kernel
+from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.data.formats import BOM
-from dragoman.data.ranges import offsets_of
-from dragoman.data.scanner import NEWLINE, RETURN, SPACE, TAB, rehash
+from dragoman.data.scanner import NEWLINE, RETURN, SPACE, TAB
+from dragoman.data.spellings import find_slot, hash_word
 from dragoman.data.vocabulary import UNK
 from dragoman.ngram.table import stored_log_prob
 from dragoman.ngram.trie import find_child
@@ -163,22 +163,6 @@ def read_header(chunks: Iterator[Chunk], source: Path) -> list[OrderHeader]:
 # -- lines ---------------------------------------------------------------------------------------------------------
 
 
-class Spellings(NamedTuple):
-    """The words of a vocabulary as one array of bytes, with a hash table."""
-
-    data: NDArray[np.uint8]
-    begin: NDArray[np.int64]  # (words + 1,) the first byte of each word
-    hashes: NDArray[np.uint64]  # (words,)
-    slots: NDArray[np.int32]  # open addressing: hash -> word
-
-    @classmethod
-    def from_words(cls, words: Sequence[bytes]) -> Spellings:
-        data = np.frombuffer(b"".join(words), np.uint8)
-        begin = offsets_of(np.array([len(word) for word in words]))
-        hashes = _hashes(data, begin)
-        return cls(data, begin, hashes, rehash(hashes, 1 << (2 * len(words)).bit_length()))
-
-
 class ParsedLines(NamedTuple):
     """The parsed lines of a chunk."""
 
@@ -210,23 +194,6 @@ def repeated_ngram_error(source: Path, order: int, row: int) -> DataError:
     chunks = (chunk for chunk in _read_chunks(source) if chunk.section == b"%d-grams:" % order)
     number, line = next(islice(_numbered(chunks), row, None))
     return error_at_line(str(source), number, f"this n-gram is repeated; remove {_quote(line)}")
-
-
-@kernel
-def _hash(data: Any, first: int, last: int) -> Any:
-    """Return the FNV-1a hash of bytes, with its upper half folded into the lower."""
-    key = np.uint64(14695981039346656037)
-    for i in range(first, last):
-        key = (key ^ np.uint64(data[i])) * np.uint64(1099511628211)
-    return key ^ (key >> np.uint64(32))
-
-
-@kernel
-def _hashes(data: Any, begin: Any) -> Any:
-    hashes = np.empty(begin.size - 1, np.uint64)
-    for word in range(hashes.size):
-        hashes[word] = _hash(data, begin[word], begin[word + 1])
-    return hashes
 
 
 # -- kernels: reading ----------------------------------------------------------------------------------------------
@@ -272,7 +239,7 @@ def _split_lines(data: Any, lines: Any) -> tuple[int, int, int]:
     return row, -1, GOOD
 
 
-@kernel
+@inline_kernel
 def _is_blank(byte: int) -> bool:
     """Return whether a byte separates fields; a `\\r` can only be at the end of a line."""
     return bool(byte <= SPACE and (byte == SPACE or byte == TAB or byte == NEWLINE or byte == RETURN))  # noqa: SIM109 - faster
@@ -318,33 +285,20 @@ def _parse_number(data: Any, first: int, last: int) -> float:
 
 
 @kernel
-def find_words(data: Any, lines: Any, spellings: Any, words: Any) -> int:
-    """Write the ids of the words of these lines to `words`; return the first row with an unknown word, or -1."""
-    slots, mask = spellings.slots, np.uint64(spellings.slots.size - 1)
+def find_words(text: Any, lines: Any, spellings: Any, words: Any) -> int:
+    """Write the ids of the words of these lines to `words`; return the first row with an unknown word, or -1.
+
+    The text and the spellings are given by `eight_bytes`.
+    """
+    data, begin, slots = spellings
     for row in range(words.shape[0]):
         for k in range(words.shape[1]):
             first, last = lines.starts[row, k], lines.ends[row, k]
-            key = _hash(data, first, last)
-            slot = key & mask
-            while slots[slot] >= 0 and not (
-                spellings.hashes[slots[slot]] == key and _equal(data, first, last, spellings, slots[slot])
-            ):
-                slot = (slot + np.uint64(1)) & mask
-            if slots[slot] < 0:
+            word = slots[find_slot(text, first, last, hash_word(text, first, last), data, begin, slots), 0]
+            if word < 0:
                 return row
-            words[row, k] = slots[slot]
+            words[row, k] = word
     return -1
-
-
-@kernel
-def _equal(data: Any, first: int, last: int, spellings: Any, word: int) -> bool:
-    begin = spellings.begin[word]
-    if spellings.begin[word + 1] - begin != last - first:
-        return False
-    for i in range(last - first):
-        if data[first + i] != spellings.data[begin + i]:
-            return False
-    return True
 
 
 @kernel

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,9 @@ from dragoman.core.errors import DataError
 from dragoman.core.threads import parallel_map, release_freed_memory
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.trie import Trie, build_trie
+from dragoman.ngram.trie import Trie, word_type
+
+T = TypeVar("T", bound=np.generic)
 
 BLOCK_ROWS = 1 << 18  # rows sorted at a time
 MAX_NODES = 2**31 - 1  # positions and nodes are numbered in 32 bits
@@ -67,7 +70,8 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
     size = len(corpus.vocab)
     unigrams = np.bincount(predicted[predicted >= 0], minlength=size).astype(np.int32)
     unigrams[START] = 0  # never predicted
-    word, count = [np.zeros(1, np.int32), np.arange(size, dtype=np.int32)], [np.zeros(1, np.int32), unigrams]
+    word = [np.zeros(1, word_type(size)), np.arange(size, dtype=word_type(size))]
+    count = [np.zeros(1, np.int32), unigrams]
     begin, levels = [np.ones(1, np.int32)], [0, 1, 1 + size]
     suffix = [np.zeros(1 + size, np.int32)]
     node_at = text + np.int32(1)  # [i]: the node of the string of k - 1 words that starts at position i
@@ -78,7 +82,7 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
         blocks = parallel_map(partial(_refine, text=text, predicted=predicted, k=k, vocab_size=size), _blocks(rows))
         contexts, last = slice(*levels[-2:]), levels[-1]
         begin.append(_first_children(blocks, contexts))
-        word.extend(block.word for block in blocks)
+        word.extend(block.word.astype(word_type(size), copy=False) for block in blocks)
         count.extend(block.count for block in blocks)
         suffix.extend(node_at[block.first + 1] for block in blocks)
         rows = _next_rows(blocks, last, node_at) if k < order else rows
@@ -87,15 +91,17 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
             raise DataError(f"more than {MAX_NODES:,} n-grams; use a lower order or less text")
         blocks.clear()  # free memory
     begin.append(np.array(levels[-1:], np.int32))
-    del rows, node_at
+    del rows, node_at, text, predicted
     release_freed_memory()
-    strings = _concatenate(word), _concatenate(begin)
-    if gap or anchored:  # the suffix of a string need not start one position later
-        return NgramCounts(build_trie(levels, *strings), _concatenate(count), gap)
-    return NgramCounts(Trie(tuple(levels), *strings, _concatenate(suffix)), _concatenate(count))
+    trie_levels, strings, counts = tuple(levels), (_concatenate(word), _concatenate(begin)), _concatenate(count)
+    # With a gap or an anchor the suffix of a string need not start one position later.
+    known_suffix = None if gap or anchored else _concatenate(suffix)
+    suffix.clear()
+    release_freed_memory()
+    return NgramCounts(Trie(trie_levels, *strings, known_suffix), counts, gap)
 
 
-def _concatenate(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+def _concatenate(parts: list[NDArray[T]]) -> NDArray[T]:
     """Concatenate arrays and clear the list, so that only one array at a time exists twice in memory."""
     result = np.concatenate(parts)
     parts.clear()

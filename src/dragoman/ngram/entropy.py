@@ -28,7 +28,7 @@ def entropies(table: NgramTable, contexts: NDArray[np.int64]) -> Floats:
         longer = suffix[visited[-1][visited[-1] != ROOT]].astype(np.int64)
     nodes = np.unique(np.concatenate(visited))
     sums = np.empty(len(nodes))
-    _sum_p_log_p(table.arrays(), nodes, np.searchsorted(nodes, suffix[nodes]), sums)
+    _sum_p_log_p(table.arrays(), suffix, nodes, np.searchsorted(nodes, suffix[nodes]), sums)
     return np.maximum(0.0, -sums[np.searchsorted(nodes, contexts)])
 
 
@@ -46,7 +46,9 @@ def prune_by_entropy(table: NgramTable, threshold: float) -> NgramTable:
 def pruning_losses(table: NgramTable) -> Floats:
     """Return D(p || p') of every n-gram of two words or more: the relative entropy of the models with and without it."""
     loss = np.zeros(table.trie.nodes)
-    table.trie.for_each_level(partial(_losses, table.arrays(), np.exp(context_log_probs(table)), loss))
+    table.trie.for_each_level(
+        partial(_losses, table.arrays(), table.trie.suffix, np.exp(context_log_probs(table)), loss)
+    )
     return loss
 
 
@@ -74,7 +76,7 @@ def _p_log_p(log_p: float) -> float:
 
 
 @kernel
-def _sum_p_log_p(table: Any, nodes: Any, shorter: Any, sums: Any) -> None:
+def _sum_p_log_p(table: Any, suffix: Any, nodes: Any, shorter: Any, sums: Any) -> None:
     """Sum p log p after each node. `shorter` is the index of its suffix, which comes before it in `nodes`."""
     sums[0] = 0.0
     for node in range(table.levels[1], table.levels[2]):
@@ -85,7 +87,7 @@ def _sum_p_log_p(table: Any, nodes: Any, shorter: Any, sums: Any) -> None:
         rest, free = sums[shorter[i]], 1.0  # sum of q log q and of q over the other words, after the shorter context
         for child in range(table.begin[node], table.begin[node + 1]):
             listed += _p_log_p(stored_log_prob(table, child))
-            q = lookup(table, table.suffix[node], table.word[child])
+            q = lookup(table, suffix, suffix[node], table.word[child])
             rest -= _p_log_p(q)
             free -= np.exp(q)
         backoff = table.log_backoff[node]
@@ -93,12 +95,12 @@ def _sum_p_log_p(table: Any, nodes: Any, shorter: Any, sums: Any) -> None:
 
 
 @kernel
-def _losses(table: Any, marginal: Any, loss: Any, contexts: Any) -> None:
+def _losses(table: Any, suffix: Any, marginal: Any, loss: Any, contexts: Any) -> None:
     """Fill in the losses of the n-grams that continue a range of contexts."""
     for node in range(contexts[0], contexts[1]):
         free = 1.0  # what the shorter context gives to words that are not listed here
         for child in range(table.begin[node], table.begin[node + 1]):
-            loss[child] = np.exp(lookup(table, table.suffix[node], table.word[child]))  # until the sum is known
+            loss[child] = np.exp(lookup(table, suffix, suffix[node], table.word[child]))  # until the sum is known
             free -= loss[child]
         free = max(free, 0.0)
         left = np.exp(table.log_backoff[node]) * free

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self
 
 import numpy as np
@@ -24,9 +25,10 @@ from dragoman.ngram.entropy import prune_by_entropy
 from dragoman.ngram.estimate import SmoothingTask
 from dragoman.ngram.heldout import InterpolationCoefficients
 from dragoman.ngram.quantization import quantize
+from dragoman.ngram.scoring import NgramScorer, NgramTrace
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS, STUPID_BACKOFF_FACTOR
-from dragoman.ngram.table import NgramTable, NgramTrace, check_sums, keep_nodes, validate_table
-from dragoman.ngram.trie import ROOT, Trie, keep_with_contexts
+from dragoman.ngram.table import NgramTable, check_sums, keep_nodes, validate_table
+from dragoman.ngram.trie import ROOT, Trie, Words, keep_with_contexts, word_type
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -186,12 +188,19 @@ class NgramModel(LanguageModel):
         return State((torch.from_numpy(following), queue[:, 1:]))
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
-        return self.trace(corpus).log_prob
+        return self._trace(corpus, with_nodes=False).log_prob
 
     def trace(self, corpus: Corpus) -> NgramTrace:
         """Return the log-probability of every token and the n-gram that gave it."""
+        return self._trace(corpus, with_nodes=True)
+
+    def _trace(self, corpus: Corpus, *, with_nodes: bool) -> NgramTrace:
         corpus.require_vocab(self.vocab)
-        return self.table.trace(corpus, self.settings.gap)
+        return self._scorer.trace(corpus, self.settings.gap, with_nodes=with_nodes)
+
+    @cached_property
+    def _scorer(self) -> NgramScorer:
+        return NgramScorer(self.table)
 
     def raw_token_scores(self, corpus: Corpus) -> NDArray[np.float64]:
         """Return the scores of stupid back-off before normalisation."""
@@ -224,13 +233,21 @@ class NgramModel(LanguageModel):
         settings, arrays = dict(saved.config), saved.arrays
         levels = tuple(settings.pop("levels"))
         config = validate(NgramConfig, settings, str(saved.path / CONFIG_FILE))
-        trie = Trie(levels, arrays["word"], arrays["begin"], arrays["suffix"])
+        trie = Trie(levels, _narrow(arrays["word"], len(saved.vocab)), arrays["begin"])
         values = arrays["log_prob"], arrays["log_backoff"], arrays["codebook"], arrays.get("log_normaliser")
         table = NgramTable(trie, *values)
         validate_table(table, len(saved.vocab))
         if config.smoothing != IMPORTED and sum(array.nbytes for array in arrays.values()) <= MAX_COPIED_SIZE:
             check_sums(table)
         return cls(saved.vocab, table, saved.unknown, config)
+
+
+def _narrow(word: NDArray[np.int32], vocab_size: int) -> Words:
+    """Return the words of a trie in as few bits as training uses; earlier versions wrote 32."""
+    narrow = word_type(vocab_size)
+    if word.dtype != np.int32 or narrow == np.int32 or not (word.min() >= 0 and word.max() < vocab_size):
+        return word  # which validation refuses if it is wrong
+    return word.astype(narrow)
 
 
 def zerogram(vocab: Vocab, unknown: UnknownWordModel, interpolate: bool = True) -> NDArray[np.float64]:

@@ -13,12 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.kernels import kernel
-from dragoman.core.threads import parallel_map, split_range
-from dragoman.data.corpus import Corpus
-from dragoman.data.vocabulary import END, START
+from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.ngram.estimate import BackoffEstimate
-from dragoman.ngram.trie import ROOT, Trie, advance, build_trie
+from dragoman.ngram.trie import ROOT, Trie, Words, advance, word_type
 
 NO_CODEBOOK = np.zeros((0, 256), np.float32)  # the codebook of a table that is not quantised
 MAX_DEVIATION = 1e-2  # of the sum of a distribution from one: probabilities are stored in 32 or 8 bits
@@ -26,12 +23,11 @@ ROUNDING = 1e-4  # how far a stored log-probability may be above 0
 
 
 class TableArrays(NamedTuple):
-    """The arrays of a table, for kernels."""
+    """The arrays of a table, for kernels that read them."""
 
     levels: NDArray[np.int64]
-    word: NDArray[np.int32]
+    word: Words
     begin: NDArray[np.int32]
-    suffix: NDArray[np.int32]
     log_prob: NDArray[np.float32] | NDArray[np.uint8]
     log_backoff: NDArray[np.float32]
     codebook: NDArray[np.float32]
@@ -66,21 +62,15 @@ class NgramTable:
         return self.codebook[order][stored] if self.quantized else stored.astype(np.float32, copy=False)
 
     def arrays(self) -> TableArrays:
+        """Return views that cannot be written to, so that numba compiles kernels for one type of array."""
         trie, levels = self.trie, np.array(self.trie.levels, np.int64)
-        return TableArrays(levels, trie.word, trie.begin, trie.suffix, self.log_prob, self.log_backoff, self.codebook)
-
-    def trace(self, corpus: Corpus, gap: int = 0) -> NgramTrace:
-        """Score all tokens of a corpus, in parallel."""
-        size = corpus.num_tokens
-        trace = NgramTrace(np.empty(size), np.empty(size, np.int32), np.empty(size, np.int32))
-        walk = partial(_walk, self.arrays(), corpus.ids, corpus.offsets, gap, trace)
-        parallel_map(walk, split_range(0, len(corpus), min_size=256))
-        return trace
+        arrays = TableArrays(levels, trie.word, trie.begin, self.log_prob, self.log_backoff, self.codebook)
+        return TableArrays(*map(_read_only, arrays))
 
     def distributions(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log P(. | h) of each context node.  # (rows, |V|)"""
         out = np.empty((len(contexts), self.trie.levels[2] - 1))
-        _distributions(self.arrays(), contexts, out)
+        _distributions(self.arrays(), self.trie.suffix, contexts, out)
         return out
 
     def advance(self, contexts: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -92,12 +82,10 @@ class NgramTable:
         return following
 
 
-class NgramTrace(NamedTuple):
-    """The result of scoring each token."""
-
-    log_prob: NDArray[np.float64]  # (tokens,)
-    context: NDArray[np.int32]  # (tokens,) the context node
-    matched: NDArray[np.int32]  # (tokens,) the longest matching n-gram
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def renormalize(table: NgramTable) -> NgramTable:
@@ -107,7 +95,8 @@ def renormalize(table: NgramTable) -> NgramTable:
     """
     trie = table.trie
     new = NgramTable(trie, table.log_prob, np.zeros(trie.contexts, np.float32), table.codebook)
-    trie.for_each_level(partial(_renormalize, new.arrays()))  # a weight needs those of shorter contexts
+    # A weight needs those of shorter contexts.
+    trie.for_each_level(partial(_renormalize, new.arrays(), trie.suffix, new.log_backoff))
     return new
 
 
@@ -120,7 +109,7 @@ def keep_nodes(table: NgramTable, keep: NDArray[np.bool_]) -> NgramTable:
         levels.pop()
     contexts = np.flatnonzero(keep[: trie.contexts])[: levels[-2]]
     begin = np.append(before[trie.begin[contexts]], levels[-1]).astype(np.int32)
-    smaller = build_trie(levels, trie.word[keep], begin)
+    smaller = Trie(tuple(levels), trie.word[keep], begin)
     normalizer = None if table.log_normalizer is None else table.log_normalizer[contexts]
     return NgramTable(smaller, table.log_prob[keep], table.log_backoff[contexts], table.codebook, normalizer)
 
@@ -136,9 +125,8 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
     )
     contexts, nodes = trie.contexts, trie.nodes
     for name, array, dtype, shape in (
-        ("word", trie.word, "i4", (nodes,)),
+        ("word", trie.word, word_type(vocab_size).str[1:], (nodes,)),
         ("begin", trie.begin, "i4", (contexts + 1,)),
-        ("suffix", trie.suffix, "i4", (nodes,)),
         ("log_prob", table.log_prob, "u1" if table.quantized else "f4", (nodes,)),
         ("log_backoff", table.log_backoff, "f4", (contexts,)),
         ("codebook", table.codebook, "f4", (trie.order + 1 if table.quantized else 0, 256)),
@@ -152,7 +140,7 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
         and bool(np.all(trie.begin[:-1] <= trie.begin[1:])),
         "begin does not divide the orders",
     )
-    _require(_is_trie(table.arrays(), vocab_size), "the n-grams are not sorted")
+    _require(_is_sorted(_read_only(trie.word), _read_only(trie.begin), vocab_size), "the n-grams are not sorted")
     values = table.codebook if table.quantized else table.log_prob
     _require(bool(np.all(values <= ROUNDING)), "log_prob has values above 0")
     starts = np.flatnonzero(trie.word[levels[1] :] == START) + levels[1]
@@ -164,8 +152,10 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
 
 def check_sums(table: NgramTable) -> None:
     """Raise ValueError if the distribution of a context does not sum to one."""
-    ranges = split_range(0, table.trie.contexts, min_size=1024)
-    for node, total in parallel_map(partial(_find_unnormalized, table.arrays()), ranges):
+    trie, total = table.trie, float(np.exp(table.values(1), dtype=float).sum())
+    _require(abs(total - 1.0) < MAX_DEVIATION, f"the probabilities of the unigrams sum to {total:.4g}, not to one")
+    check = partial(_find_unnormalized, table.arrays(), np.zeros(trie.contexts, np.int32))
+    for node, total in trie.for_each_level(check):
         _require(node < 0, f"the probabilities after context {node} sum to {total:.4g}, not to one")
 
 
@@ -174,22 +164,29 @@ def _require(condition: bool, problem: str) -> None:
         raise ValueError(problem)
 
 
-@kernel
+@inline_kernel
+def value_at(log_prob: Any, codebook: Any, order: int, node: int) -> float:
+    """Return the stored log-probability of an n-gram of this order."""
+    if codebook.shape[0] == 0:
+        return float(log_prob[node])
+    return float(codebook[order, int(log_prob[node])])
+
+
+@inline_kernel
 def stored_log_prob(table: Any, node: int) -> float:
     """Return the stored log-probability of an n-gram."""
-    if table.codebook.shape[0] == 0:
-        return float(table.log_prob[node])
     order = 0
-    while table.levels[order + 1] <= node:
-        order += 1
-    return float(table.codebook[order, int(table.log_prob[node])])
+    if table.codebook.shape[0] > 0:
+        while table.levels[order + 1] <= node:
+            order += 1
+    return value_at(table.log_prob, table.codebook, order, node)
 
 
-@kernel
-def descend(table: Any, node: int, w: int) -> tuple[float, int]:
+@inline_kernel
+def descend(table: Any, suffix: Any, node: int, w: int) -> tuple[float, int]:
     """Return the sum of back-off weights and the longest string in the trie that ends `node` continued by `w`.
 
-    Scoring spends its time here, so the search of `find_child` is written out, which saves a third.
+    The checks of sums spend their time here, so the search of `find_child` is written out, which saves two thirds.
     """
     word, begin, backoff = table.word, table.begin, 0.0
     while node != ROOT:
@@ -203,48 +200,28 @@ def descend(table: Any, node: int, w: int) -> tuple[float, int]:
             if word[low] == w:
                 return backoff, low
         backoff += table.log_backoff[node]
-        node = table.suffix[node]
+        node = suffix[node]
     return backoff, w + 1
 
 
-@kernel
-def lookup(table: Any, node: int, w: int) -> float:
+@inline_kernel
+def lookup(table: Any, suffix: Any, node: int, w: int) -> float:
     """Return log P(w | the string of `node`)."""
-    backoff, child = descend(table, node, w)
+    backoff, child = descend(table, suffix, node, w)
     return backoff + stored_log_prob(table, child)
 
 
 @kernel
-def _walk(table: Any, ids: Any, offsets: Any, gap: int, trace: Any, sentences: Any) -> None:
-    deepest = table.begin.size - 1  # nodes from here on have no children
-    start = 1 + START if deepest > 1 else ROOT
-    for sentence in range(sentences[0], sentences[1]):
-        node = start
-        length = offsets[sentence + 1] - offsets[sentence]
-        for t in range(length + 1):
-            token = offsets[sentence] + sentence + t
-            w = ids[offsets[sentence] + t] if t < length else END
-            backoff, child = descend(table, node, w)
-            trace.log_prob[token] = backoff + stored_log_prob(table, child)
-            trace.context[token], trace.matched[token] = node, child
-            if gap == 0:
-                node = child if child < deepest else table.suffix[child]
-            elif deepest > 1:
-                late = START if t < gap else ids[offsets[sentence] + t - gap]
-                node = advance(table.word, table.begin, table.suffix, node, late)
-
-
-@kernel
-def _distributions(table: Any, contexts: Any, out: Any) -> None:
+def _distributions(table: Any, suffix: Any, contexts: Any, out: Any) -> None:
     chain = np.empty(table.levels.size, np.int64)
     for row in range(contexts.size):
         depth, node = 0, contexts[row]
         while node != ROOT:
             chain[depth] = node
-            node = table.suffix[node]
+            node = suffix[node]
             depth += 1
         for w in range(out.shape[1]):
-            out[row, w] = stored_log_prob(table, w + 1)
+            out[row, w] = value_at(table.log_prob, table.codebook, 1, w + 1)
         for k in range(depth - 1, -1, -1):  # from short contexts to long ones
             node = chain[k]
             for w in range(out.shape[1]):
@@ -260,55 +237,49 @@ def _advance_all(word: Any, begin: Any, suffix: Any, contexts: Any, words: Any, 
 
 
 @kernel
-def _renormalize(table: Any, contexts: Any) -> None:
+def _renormalize(table: Any, suffix: Any, log_backoff: Any, contexts: Any) -> None:
     for node in range(contexts[0], contexts[1]):
         if table.begin[node] == table.begin[node + 1]:
             continue
         listed = covered = 0.0
         for child in range(table.begin[node], table.begin[node + 1]):
             listed += np.exp(stored_log_prob(table, child))
-            covered += np.exp(lookup(table, table.suffix[node], table.word[child]))
+            covered += np.exp(lookup(table, suffix, suffix[node], table.word[child]))
         left, free = 1.0 - listed, 1.0 - covered
-        table.log_backoff[node] = np.log(left / free) if left > 0.0 and free > 1e-9 else -np.inf
+        log_backoff[node] = np.log(left / free) if left > 0.0 and free > 1e-9 else -np.inf
 
 
 @kernel
-def _find_unnormalized(table: Any, contexts: Any) -> tuple[int, float]:
+def _find_unnormalized(table: Any, suffix: Any, contexts: Any) -> tuple[int, float]:
     """Return the first context of a range whose distribution does not sum to one, and the sum; -1 without one.
 
-    The distribution of a shorter context sums to one, so only the listed words need to be summed.
+    The distribution of a shorter context sums to one, so only the listed words need to be summed. The suffixes of the
+    children that are contexts themselves are found on the way.
     """
     for node in range(contexts[0], contexts[1]):
-        if node == ROOT:
-            total = 0.0
-            for child in range(1, table.levels[2]):
-                total += np.exp(stored_log_prob(table, child))
-        elif table.begin[node] == table.begin[node + 1]:
+        listed = covered = 0.0
+        for child in range(table.begin[node], table.begin[node + 1]):
+            listed += np.exp(stored_log_prob(table, child))
+            backoff, shorter = descend(table, suffix, suffix[node], table.word[child])
+            covered += np.exp(backoff + stored_log_prob(table, shorter))
+            if child < suffix.size:
+                suffix[child] = shorter
+        total = listed
+        if table.begin[node] == table.begin[node + 1]:
             total = np.exp(float(table.log_backoff[node]))
-        else:
-            listed = covered = 0.0
-            for child in range(table.begin[node], table.begin[node + 1]):
-                listed += np.exp(stored_log_prob(table, child))
-                covered += np.exp(lookup(table, table.suffix[node], table.word[child]))
-            total = listed
-            if covered < 1.0 and table.log_backoff[node] > -np.inf:
-                total += np.exp(table.log_backoff[node]) * (1.0 - covered)
+        elif covered < 1.0 and table.log_backoff[node] > -np.inf:
+            total += np.exp(table.log_backoff[node]) * (1.0 - covered)
         if not abs(total - 1.0) < MAX_DEVIATION:
             return node, total
     return -1, 1.0
 
 
 @kernel
-def _is_trie(table: Any, vocab_size: int) -> bool:
-    """Return whether children are sorted by their words and every suffix is a shorter string."""
-    word, begin = table.word, table.begin
+def _is_sorted(word: Any, begin: Any, vocab_size: int) -> bool:
+    """Return whether the words are those of the vocabulary and children are sorted by them."""
     for context in range(begin.size - 1):
         for child in range(begin[context], begin[context + 1]):
             is_sorted = child == begin[context] or word[child] > word[child - 1]
             if not 0 <= word[child] < vocab_size or not is_sorted:
-                return False
-    for order in range(1, table.levels.size - 1):
-        for node in range(table.levels[order], table.levels[order + 1]):
-            if not 0 <= table.suffix[node] < table.levels[order]:
                 return False
     return True

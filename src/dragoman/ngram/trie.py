@@ -2,26 +2,34 @@
 
 Node 0 is the empty string. Nodes 1 to |V| are the words (word w is node 1 + w). Then come all bigrams, all trigrams and
 so on, each order sorted by its words from left to right. So the children of a node (the n-grams that continue it) are
-consecutive and sorted by their last word: `begin[node]` up to `begin[node + 1]`. `suffix[node]` is the same string
-without its first word, which is where a back-off goes.
+consecutive and sorted by their last word: `begin[node]` up to `begin[node + 1]`. `suffix[node]` is the longest string of
+the trie that ends this one and is shorter, which is where a back-off goes. It follows from the rest, so it is not saved.
 
 A node below the highest order is both an n-gram with a probability and a context with a back-off weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.kernels import kernel
+from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.core.threads import parallel_map, split_range
 
+R = TypeVar("R")
+
 ROOT = 0
+Words = NDArray[np.integer]  # in 16 or 32 bits
+
+
+def word_type(vocab_size: int) -> np.dtype[np.integer]:
+    """Return the type of the words of a trie: 16 bits if they suffice."""
+    return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.int32)
 
 
 @dataclass(frozen=True)
@@ -29,9 +37,18 @@ class Trie:
     """The strings of an n-gram model, without their probabilities."""
 
     levels: tuple[int, ...]  # levels[k] is the first node of order k; the last entry is the number of nodes
-    word: NDArray[np.int32]  # (nodes,) the last word of each string
+    word: Words  # (nodes,) the last word of each string
     begin: NDArray[np.int32]  # (contexts + 1,) the first child of each context
-    suffix: NDArray[np.int32]  # (nodes,) the string without its first word
+    known_suffix: NDArray[np.int32] | None = None  # (nodes,) if counting has found it
+
+    @cached_property
+    def suffix(self) -> NDArray[np.int32]:
+        """The longest shorter string that ends each string.  # (nodes,)"""
+        if self.known_suffix is not None:
+            return self.known_suffix
+        suffix = np.zeros(self.nodes, np.int32)
+        self.for_each_level(partial(_link_suffixes, self.word, self.begin, suffix))
+        return suffix
 
     @property
     def order(self) -> int:
@@ -59,17 +76,10 @@ class Trie:
         first, last = self.levels[order - 1], self.levels[order]
         return np.repeat(np.arange(first, last), np.diff(self.begin[first : last + 1]))
 
-    def for_each_level(self, visit: Callable[[tuple[int, int]], object]) -> None:
+    def for_each_level(self, visit: Callable[[tuple[int, int]], R]) -> list[R]:
         """Call a function on ranges of contexts of order 1, then of order 2 and so on, each order in parallel."""
-        for order in range(1, self.order):
-            parallel_map(visit, split_range(self.levels[order], self.levels[order + 1]))
-
-
-def build_trie(levels: Sequence[int], word: NDArray[np.int32], begin: NDArray[np.int32]) -> Trie:
-    """Build a trie by computing its suffix links."""
-    trie = Trie(tuple(levels), word, begin, np.zeros(len(word), np.int32))
-    trie.for_each_level(partial(_link_suffixes, word, begin, trie.suffix))
-    return trie
+        ranges = (split_range(self.levels[order], self.levels[order + 1]) for order in range(1, self.order))
+        return [result for level in ranges for result in parallel_map(visit, level)]
 
 
 def keep_with_contexts(trie: Trie, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -80,7 +90,7 @@ def keep_with_contexts(trie: Trie, keep: NDArray[np.bool_]) -> NDArray[np.bool_]
     return keep
 
 
-@kernel
+@inline_kernel
 def find_child(word: Any, begin: Any, node: int, w: int) -> int:
     """Return the child of `node` by word `w`, or -1."""
     if node == ROOT:
@@ -96,7 +106,7 @@ def find_child(word: Any, begin: Any, node: int, w: int) -> int:
     return low if word[low] == w else -1
 
 
-@kernel
+@inline_kernel
 def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     """Return the longest string in the trie that ends `node` continued by `w`."""
     child = find_child(word, begin, node, w)
@@ -106,7 +116,7 @@ def longest(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     return child
 
 
-@kernel
+@inline_kernel
 def advance(word: Any, begin: Any, suffix: Any, node: int, w: int) -> int:
     """Return the context after `w`: the longest known string that ends the history and can be continued."""
     child = longest(word, begin, suffix, node, w)
