@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.kernels import inline_kernel, kernel
+from dragoman.data.vocabulary import START
 from dragoman.ngram.estimate import BackoffEstimate
 from dragoman.ngram.trie import ROOT, Trie, Words, advance, word_type
 
