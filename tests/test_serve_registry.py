@@ -122,14 +122,14 @@ def test_files_of_two_versions_are_never_mixed(tmp_path: Path, monkeypatch: pyte
     [entry] = ModelRegistry.from_arguments([str(tmp_path / "de-en")])
     loads = list[Path]()
 
-    def load_and_replace(path: Path) -> object:
+    def load_and_replace(path: Path, precision: str | None = None) -> object:
         loads.append(path)
         model = load(path)
         if len(loads) == 1:
             translators()["two"].save(tmp_path / "de-en", replace=True)
         return model
 
-    monkeypatch.setattr("dragoman.serve.registry.load", load_and_replace)
+    monkeypatch.setattr("dragoman.serve.registry.load_translator", load_and_replace)
     loaded, expected = entry.load_translator().state_dict(), translators()["two"].state_dict()
     assert len(loads) == 2 and all((loaded[name] == expected[name]).all() for name in expected)
     assert entry.load_translator() is entry.model and len(loads) == 2

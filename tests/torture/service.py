@@ -409,7 +409,13 @@ def run_schemathesis(service: Service, seconds: float, seed: int) -> tuple[str, 
         "examples,coverage,fuzzing",
     ]
     command = [program, *settings, "run", f"http://127.0.0.1:{service.port}/spec", *options]
-    environment = {**os.environ, "SCHEMATHESIS_HOOKS": "torture.schemathesis_hooks"}
+    tests = str(Path(__file__).parent.parent)
+    paths = [tests, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {
+        **os.environ,
+        "SCHEMATHESIS_HOOKS": "torture.schemathesis_hooks",
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     output = result.stdout + result.stderr
     cases = re.findall(r"([0-9,]+) generated", output)

@@ -14,11 +14,11 @@ from dragoman.core.errors import DataError
 def quantize(
     model: Annotated[Path, argument("MODEL", "Directory of a translator.")], output: Output, force: Force = False
 ) -> None:
-    """Round the weights of a translator to 8 bits: a quarter of the size, and faster search.
+    """Round the weights of a translator to 8 bits, for faster search.
 
-    Each row of a matrix has its own scale. In search, the inputs of matrix products are rounded to 8 bits as well, each
-    row with its own scale, so a translation does not depend on the other sentences of a batch. Compare both models by
-    dragoman evaluate before using the smaller one. It cannot be trained.
+    The directory has a quarter of the size. Each row of a matrix has its own scale. In search, the inputs of matrix
+    products are rounded to 8 bits as well, each row with its own scale, so a translation does not depend on the other
+    sentences of a batch. Compare both models by dragoman evaluate before using the smaller one. It cannot be trained.
 
     \b
     Example:

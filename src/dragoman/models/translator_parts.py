@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.align.aligner import Aligner
 from dragoman.core.errors import DataError
 from dragoman.core.types import Arrays
 from dragoman.data.corpus import ParallelCorpus
@@ -120,6 +119,8 @@ def attention_loss(
 
 def learn_lexicon(pairs: ParallelCorpus) -> LexiconTable:
     """Estimate P(e | f) with an alignment model and return the most probable translations of each word."""
+    from dragoman.align.aligner import Aligner  # takes long to import, and translating does not need it
+
     lexicon = Aligner.train(pairs, ALIGNMENT_MODEL).forward.lexicon
     entries = lexicon.top_entries(MAX_TRANSLATIONS, MIN_PROB)
     source, target = np.divmod(lexicon.keys[entries], len(pairs.target.vocab))
