@@ -2,10 +2,10 @@
 
     python benchmarks/busy.py --data multi30k/tok [--seconds 15] [--rounds 3]
 
-torch's threads wait for each other at the end of each parallel part. While they wait they run a busy loop for a while,
-which is fast if all cores are free, and wastes the core of a waiting thread if another program needs it. The settings
-of GNU OpenMP for these loops are read when torch is imported, so each measurement is a process of its own. The command
-line sets GOMP_SPINCOUNT unless it is set already; `default` is without it.
+torch's threads wait for each other at the end of each parallel part in a busy loop. That is fast if all cores are free, and
+wastes the core of a waiting thread if another program needs it. The settings of GNU OpenMP for these loops are read
+when torch is imported, so each measurement is a process of its own. `chosen` is what the command line and the service do:
+they look whether other programs run when they start, see `dragoman.core.busy`; `default` is OpenMP's own setting.
 """
 
 from __future__ import annotations
@@ -18,20 +18,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dragoman.cli.main import SPIN_COUNT
 from dragoman.report.tables import format_table
 from texts_and_results import processor
 
-SETTINGS = {
-    "default": {},
-    f"GOMP_SPINCOUNT={SPIN_COUNT}": {"GOMP_SPINCOUNT": SPIN_COUNT},
-    "GOMP_SPINCOUNT=20000": {"GOMP_SPINCOUNT": "20000"},
-    "OMP_WAIT_POLICY=passive": {"OMP_WAIT_POLICY": "passive"},
-}
 BUSY = "while True: pass"
 MEASURE = """
-import json, sys, time
+import json, os, sys, time
 from pathlib import Path
+if "CHOOSE" in os.environ:
+    from dragoman.core.busy import set_wait_policy
+    set_wait_policy()
 import torch
 from dragoman import ParallelCorpus
 from plain_translator import Sizes
@@ -81,10 +77,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="directory of train.de and train.en")
     parser.add_argument("--seconds", type=float, default=15.0, help="of training per measurement; half of it of search")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--spin-counts", nargs="+", default=["0", "2000", "20000"])
     options = parser.parse_args()
+    settings: dict[str, dict[str, str]] = {"chosen": {"CHOOSE": "1"}, "default": {}}
+    settings |= {f"GOMP_SPINCOUNT={count}": {"GOMP_SPINCOUNT": count} for count in options.spin_counts}
     results: dict[tuple[str, bool], list[tuple[float, float]]] = {}
     for number in range(options.rounds):
-        for name, setting in SETTINGS.items():
+        for name, setting in settings.items():
             for busy in (False, True):
                 values = measure(options.data, options.seconds, setting, busy=busy)
                 results.setdefault((name, busy), []).append(values)
@@ -92,7 +91,7 @@ def main() -> None:
                     f"round {number + 1}: {name}, {'busy' if busy else 'idle'}: {values}", file=sys.stderr, flush=True
                 )
     medians = {key: [statistics.median(column) for column in zip(*rows, strict=True)] for key, rows in results.items()}
-    best = [max(medians[name, False][part] for name in SETTINGS) for part in range(2)]
+    best = [max(medians[name, False][part] for name in settings) for part in range(2)]
     rows = [
         [name, "busy" if busy else "idle"]
         + [
@@ -100,7 +99,7 @@ def main() -> None:
             for part in range(2)
             for cell in (f"{medians[name, busy][part]:.2f}", _share(medians, name, busy, part, best))
         ]
-        for name in SETTINGS
+        for name in settings
         for busy in (False, True)
     ]
     print(format_table(["setting", "other core", "updates/s", "of best idle", "sentences/s", "of best idle"], rows))

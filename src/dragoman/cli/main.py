@@ -11,8 +11,8 @@ from time import perf_counter
 
 import dragoman
 from dragoman.cli.commands import program_help
+from dragoman.core.busy import set_wait_policy
 
-SPIN_COUNT = "2000"  # iterations of the loop in which a thread of torch waits before it gives up its core
 _start_time = perf_counter()  # of the command
 
 # At exit Python searches for cyclic garbage several times. With torch and numba loaded this can take seconds, and the
@@ -35,9 +35,7 @@ def main(argv: list[str] | None = None) -> int:
             print(f"dragoman {dragoman.__version__}" if arguments == ["--version"] else program_help())
             code = 0
         else:
-            # Torch's threads (GNU OpenMP) wait for each other in busy loops, which waste the cores if other programs use
-            # them. Short loops are as fast on an idle machine.
-            os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
+            set_wait_policy()
             from dragoman.cli.app import run
 
             code = run(arguments)
