@@ -297,6 +297,15 @@ def test_subwords_and_tokenised_text_are_aligned_with_plain_text() -> None:
     assert weights.argmax(axis=1).tolist() == [1, 0, 2]
 
 
+def test_a_very_long_word_is_aligned_in_short_time() -> None:
+    """Comparing its characters one by one with those of its tokens would take hours."""
+    source, target = f"{'x' * 70_000} go", "los geh"
+    attention = np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 1.0]])
+    translation = Translation(target, ("los", "geh"), 0.0, 0.0, ("x" * 69_000, "go"), attention=attention)
+    weights = unit_weights(source, split_units(source), target, split_units(target), [translation])
+    assert weights.argmax(axis=1).tolist() == [0, 1]
+
+
 def test_placeholders_that_the_model_loses_are_put_back() -> None:
     file = DocumentFile("x", "html", parse_html("Delete %d files in <i>{name}</i>?"))
     words = {"delete": "lösche", "files": "dateien", "in": "in"}

@@ -35,6 +35,12 @@ def test_a_disturbed_command_can_be_run_again(replacing: Campaign, disturb: type
     assert not replacing.problems
 
 
+def test_the_end_of_a_training_can_be_run_again(tmp_path: Path) -> None:
+    campaign, *_ = campaigns(tmp_path / "place", ["train translator"])
+    crash_everywhere(campaign, iter(range(71, 90, 2)))
+    assert campaign.tried and not campaign.problems
+
+
 def test_a_power_failure_loses_nothing(replacing: Campaign) -> None:
     before = replacing.tried
     try_power_failures(replacing, perf_counter() + 100, every=7)

@@ -66,10 +66,16 @@ class FileOperations:
             if isinstance(path, str | bytes | os.PathLike) and isinstance(flags, int) and flags & WRITING:
                 self._count("open", os.fsdecode(path))
         elif event in AUDITED and isinstance(arguments[0], str | bytes | os.PathLike):
-            self._count(event, os.fsdecode(arguments[0]))
+            path, descriptor = os.fsdecode(arguments[0]), arguments[-1]
+            if event in ("os.remove", "os.rmdir") and isinstance(descriptor, int) and descriptor >= 0:
+                path = f"{Path(f'/proc/self/fd/{descriptor}').readlink()}/{path}"  # relative to an open directory
+            self._count(event, path)
+
+    def is_inside(self, path: str) -> bool:
+        return f"{Path(path).absolute()}{os.sep}".startswith(self.directory)
 
     def _count(self, name: str, path: str) -> None:
-        if not str(Path(path).absolute()).startswith(self.directory):
+        if not self.is_inside(path):
             return
         self.names.append(name)
         if len(self.names) == self.number:

@@ -117,7 +117,7 @@ class PowerFailures(FileOperations):
         self._busy = False
 
     def _count(self, name: str, path: str) -> None:
-        if self._disk is None or self._busy or not str(Path(path).absolute()).startswith(self.directory):
+        if self._disk is None or self._busy or not self.is_inside(path):
             return
         self._busy = True  # what follows is not an operation of the command
         self.names.append(name)

@@ -102,8 +102,9 @@ def score_on_dev(
     Scores of all texts and examples of the first are written to the model directory.
     """
     results = {name: score_text(model, lines, share) for name, lines in texts.items()}
-    model.write_card(path, [score for name, result in results.items() for score in result.card_scores(name)])
     write_examples(path, choose_examples(next(iter(texts.values())).source))
+    # The card is last: while it has no scores, the same command does this again.
+    model.write_card(path, [score for name, result in results.items() for score in result.card_scores(name)])
     return results
 
 

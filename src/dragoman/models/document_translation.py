@@ -27,6 +27,7 @@ from dragoman.models.text_pipeline import TranslatedSentence, join_sentences
 from dragoman.models.translation import Translation
 
 TIE_WEIGHT = 1e-6  # of relative positions, by which one of several units of a token is chosen
+MAX_COMPARISONS = 4_000_000  # of the characters of a text with those of its tokens
 Sentences = list[list[TranslatedSentence]]  # of each text
 Translated = list[list[Part] | None]  # the parts of each segment; None: as they were
 
@@ -141,6 +142,8 @@ def _token_shares(text: str, units: Sequence[Span], tokens: Sequence[str]) -> ND
 def _tokens_of_characters(text: str, tokens: Sequence[str]) -> list[int]:
     """Return the token that each character of a text belongs to, -1 if none; capitals and spaces may differ.
 
+    In a very long text whose characters are not those of the tokens, it is the token at the same relative position.
+
     >>> _tokens_of_characters("It's.", ["it", "'s", "."])
     [0, 0, 1, 1, 2]
     """
@@ -153,6 +156,10 @@ def _tokens_of_characters(text: str, tokens: Sequence[str]) -> list[int]:
     if len(letters) == len(places):
         for position, (_, index) in zip(places, letters, strict=True):
             token_at[position] = index
+        return token_at
+    if len(letters) * len(places) > MAX_COMPARISONS:
+        for number, position in enumerate(places if letters else ()):
+            token_at[position] = letters[number * len(letters) // len(places)][1]
         return token_at
     written = [text[position].lower() for position in places]
     matcher = SequenceMatcher(None, [letter for letter, _ in letters], written, autojunk=False)
