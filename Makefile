@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo ladder test tests lint coverage boundscheck torture bench wheel clean
+.PHONY: demo ladder test tests lint coverage boundscheck torture bench bench-quick wheel clean
 
 demo: .venv/installed
 	$(BIN)/dragoman demo
@@ -35,6 +35,10 @@ torture: .venv/dev
 # Coverage of src by the tests.
 coverage: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --cov=dragoman --cov-report=term:skip-covered
+
+# Speed of training and search, against plain PyTorch and the limits of the processor. DATA: Multi30k, tokenised.
+bench-quick: .venv/dev
+	$(BIN)/python benchmarks/speed.py --data $(DATA) --quick
 
 bench: .venv/dev
 	$(BIN)/pip install -q -c constraints.txt -e '.[bench]'
