@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 # Before anything imports torch or NumPy's libraries: two workers with two threads each would be in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -16,6 +17,8 @@ from dragoman import Corpus
 from zoo import HELD_OUT, LANGUAGE, TRAINING
 
 __all__ = ["good", "run", "shared"]  # fixtures of the command line
+
+collect_ignore = [] if find_spec("schemathesis") else ["torture/schemathesis_hooks.py"]  # is imported by schemathesis
 
 # The same examples in every run, and no stop-watch: the first example may compile a kernel.
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False)

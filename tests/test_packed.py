@@ -18,6 +18,7 @@ from dragoman.data.batches import Batch
 from dragoman.io.storage import ARRAYS_FILE, map_arrays, write_arrays
 from dragoman.models.loading import load_translator
 from dragoman.models.quantized_translator import QuantizedTranslator
+from dragoman.models.translator_scorer import TranslatorScorer
 from dragoman.nn import packed
 from dragoman.nn.packed import Int8Matrix, dequantize_rows, pack_float32, quantize_rows
 from model_files import remove_digests
@@ -79,9 +80,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+SOURCE, TARGET = dragoman.Tokenizer.train("word", GERMAN), dragoman.Tokenizer.train("word", ENGLISH)
+
+
+def create_pairs() -> ParallelCorpus:
+    return ParallelCorpus(SOURCE.encode(GERMAN), TARGET.encode(ENGLISH))
+
+
 def create(name: str) -> tuple[Translator, Batch]:
-    source, target = dragoman.Tokenizer.train("word", GERMAN), dragoman.Tokenizer.train("word", ENGLISH)
-    pairs = ParallelCorpus(source.encode(GERMAN), target.encode(ENGLISH))
+    pairs, source, target = create_pairs(), SOURCE, TARGET
     model = Translator.create(pairs, source, target, embedding=16, hidden=16, embedding_reach=1.0, **SETTINGS[name])
     return model, Batch.from_sentences(pairs.target, pairs.source)
 
@@ -103,6 +110,28 @@ def test_it_is_prepared_again_after_a_change() -> None:
     torch.testing.assert_close(
         log_prob(model.prepare_for_search(), batch), log_prob(model, batch), rtol=1e-5, atol=1e-4
     )
+
+
+def test_search_while_a_model_is_trained_sees_its_parameters() -> None:
+    """Fused optimizers change parameters without changing their versions."""
+    model, batch = create("attention")
+    model.translate(GERMAN[:1])  # prepares the model
+    optimizer = torch.optim.Adam(model.parameters(), 0.1, fused=True)
+    model.train()
+    model(create_pairs()).log_probs.sum().backward()
+    optimizer.step()
+    for mode in (True, False):
+        model.train(mode)
+        expected = log_prob(TranslatorScorer(model), batch)
+        torch.testing.assert_close(log_prob(model.prepare_for_search(), batch), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_search_does_not_use_autocast() -> None:
+    model, _ = create("attention")
+    expected = model.translate(GERMAN[:2])
+    with torch.autocast("cpu", torch.bfloat16):
+        found = create("attention")[0].translate(GERMAN[:2])
+    assert [best.log_prob for best in found] == [best.log_prob for best in expected]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -138,7 +167,7 @@ def test_saving_and_loading_changes_nothing(tmp_path: Path) -> None:
         load_translator(tmp_path / "model", "int4")
 
 
-@pytest.mark.parametrize("change", ["scale", "shape", "type"])
+@pytest.mark.parametrize("change", ["scale", "shape", "type", "missing"])
 def test_damaged_weights_are_refused(tmp_path: Path, change: str) -> None:
     QuantizedTranslator.quantize(create("attention")[0]).save(tmp_path / "model")
     file = tmp_path / "model" / ARRAYS_FILE
@@ -148,6 +177,8 @@ def test_damaged_weights_are_refused(tmp_path: Path, change: str) -> None:
             arrays["readout.weight.scale"][0] = np.nan
         case "shape":
             arrays["readout.weight.scale"] = arrays["readout.weight.scale"][:-1]
+        case "missing":
+            del arrays["readout.weight.scale"]
         case _:
             arrays["readout.weight"] = arrays["readout.weight"].astype(np.int32)
     write_arrays(file, arrays)

@@ -125,6 +125,13 @@ def test_another_text_or_model_is_refused(tmp_path: Path) -> None:
         fit(network(embedding=3), CORPUS, **settings)
 
 
+def test_another_kind_of_model_is_another_training(tmp_path: Path) -> None:
+    fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, **ONE_THREAD)
+    other = dragoman.RecurrentModel.create(CORPUS, embedding=4, hidden=4)
+    with pytest.raises(DataError, match="contains a different training run"):
+        fit(other, CORPUS, output=tmp_path / "model", max_epochs=1, **ONE_THREAD)
+
+
 def test_more_threads_are_the_same_training(tmp_path: Path) -> None:
     fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, threads=1)
     assert fit(network(), CORPUS, output=tmp_path / "model", max_epochs=1, threads=2).already_finished

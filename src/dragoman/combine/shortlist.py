@@ -24,6 +24,7 @@ from dragoman.data.vocabulary import END, START, UNK, Vocab
 from dragoman.models.quantized_translator import QuantizedTranslator
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator import Translator
+from dragoman.models.translator_scorer import TranslatorScorer
 from dragoman.nn.output import WordSubset
 
 if TYPE_CHECKING:
@@ -108,8 +109,11 @@ class ShortlistScorer(BaseTranslator):
         self.source, self.target, self.length_prior = model.source, model.target, model.length_prior
         self.source_vocab = model.source.vocab
         self.settings = model.settings
-        self._prepared = model.prepare_for_search()
         self._last: _AllowedWords | None = None
+
+    @property
+    def _prepared(self) -> TranslatorScorer:
+        return self.model.prepare_for_search()
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         assert batch.source is not None, "a translator needs a source"

@@ -96,7 +96,7 @@ class NeuralModel(nn.Module, Model):
         if training:
             self.eval()
         try:
-            with torch.no_grad():
+            with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
                 yield
         finally:
             if training:

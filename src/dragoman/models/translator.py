@@ -376,8 +376,16 @@ class Translator(NeuralModel, BaseTranslator):
         return TranslatorScorer(self).subset_scores(state, subset)
 
     def prepare_for_search(self) -> TranslatorScorer:
-        """Return an equivalent scorer that is faster with few rows. It is prepared again if parameters have changed."""
-        return self._prepared.get(self, pack_float32)
+        """Return an equivalent scorer that is faster with few rows. It is prepared again if parameters have changed.
+
+        In training mode nothing is prepared, because fused optimizers change parameters without changing their versions.
+        """
+        return TranslatorScorer(self) if self.training else self._prepared.get(self, pack_float32)
+
+    def train(self, mode: bool = True) -> Self:
+        if mode:
+            self._prepared = PreparedScorer()
+        return super().train(mode)
 
     # -- saving and loading --------------------------------------------------------------------------------------------
 

@@ -153,13 +153,20 @@ class PreparedScorer:
     """The scorer of a translator for search, prepared when it is first needed, and again after changes of parameters."""
 
     def __init__(self) -> None:
-        self._prepared: tuple[tuple[int, ...], TranslatorScorer] | None = None
+        self._scorer: TranslatorScorer | None = None
+        self._parameters: list[tuple[Tensor, int]] = []  # with their versions, when the scorer was prepared
 
     def get(self, model: Translator, prepare: PackMatrix) -> TranslatorScorer:
-        state = tuple(number for part in model.parameters() for number in (part.data_ptr(), part._version))
-        if self._prepared is None or self._prepared[0] != state:
-            self._prepared = state, TranslatorScorer(model, prepare)
-        return self._prepared[1]
+        parameters: list[tuple[Tensor, int]] = [(parameter, parameter._version) for parameter in model.parameters()]
+        scorer = self._scorer
+        is_current = len(parameters) == len(self._parameters) and all(
+            part is old and version == old_version
+            for (part, version), (old, old_version) in zip(parameters, self._parameters, strict=True)
+        )
+        if scorer is None or scorer.model is not model or not is_current:
+            scorer = TranslatorScorer(model, prepare)
+            self._scorer, self._parameters = scorer, parameters
+        return scorer
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PreparedScorer:
         return PreparedScorer()

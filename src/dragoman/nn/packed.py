@@ -47,9 +47,8 @@ class Int8Matrix:
     """
 
     def __init__(self, W: Tensor, b: Tensor | None = None):
-        self.weight, self.scale = quantize_rows(W.detach())  # (outputs, inputs), (outputs,)
         self.bias = None if b is None else b.detach()
-        self._multiply = _int8_product(self.weight, self.scale)
+        self._multiply = _int8_product(*quantize_rows(W.detach()))
 
     def __call__(self, x: Tensor) -> Tensor:
         scale = x.abs().amax(dim=1, keepdim=True).div_(INT8_LIMIT).clamp_(min=MIN_SCALE)  # (rows, 1)

@@ -262,6 +262,7 @@ class ModelRegistry:
                     raise DataError(f"two {what} have the name {name}; rename one of them: NAME=DIR")
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
+        self.precision: str | None = None  # of translators, see `load_translator`
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str], precision: str | None = None) -> ModelRegistry:
@@ -278,6 +279,7 @@ class ModelRegistry:
             is_named = name != _directory_name(paths)
             entries += inside or [_create_entry(name, paths, is_named=is_named)]
         registry = cls(entries, runs)
+        registry.precision = precision
         for entry in registry:
             entry.precision = precision
         return registry
@@ -289,6 +291,8 @@ class ModelRegistry:
                 new = [entry for entry in run.entries() if entry.name not in self.entries]
             except DragomanError:  # a model is being written
                 continue
+            for entry in new:
+                entry.precision = self.precision
             self.entries = {**self.entries, **{entry.name: entry for entry in new}}  # other threads may iterate
 
     def __iter__(self) -> Iterator[ModelEntry]:

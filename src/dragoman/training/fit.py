@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import signal
 import threading
@@ -170,7 +171,10 @@ def with_machine_settings(config: TrainingConfig, stored: Mapping[str, Any], mod
 
     A training run that is resumed has those that are stored, because others would give other bits.
     """
-    threads = config.threads or stored.get("threads") or available_cores()
+    threads, stored_threads = config.threads, stored.get("threads")
+    if threads is None:
+        is_possible = isinstance(stored_threads, int) and 1 <= stored_threads <= (os.cpu_count() or 1)
+        threads = stored_threads if is_possible else available_cores()
     precision = config.precision
     if precision == "auto" and stored.get("precision") in get_args(Precision):
         precision = stored["precision"]

@@ -121,7 +121,8 @@ class TrainingDirectory:
             raise DataError(broken)
         old.pop(FILES, None)
         for name, kind in (("model", type(self.model.settings)), ("training", TrainingConfig)):
-            if isinstance(old.get(name), dict):  # settings that did not exist then have their defaults
+            if isinstance(old.get(name), dict) and old.get("kind") == self.model.configs()[CONFIG_FILE].get("kind"):
+                # Settings that did not exist then have their defaults.
                 given = {**EARLIER_DEFAULTS, **old[name]} if name == "training" else old[name]
                 try:
                     old[name] = validate(kind, given, str(self.path)).model_dump(mode="json")
