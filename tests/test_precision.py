@@ -12,6 +12,8 @@ import yaml
 from dragoman import Corpus, FeedForwardModel, ParallelCorpus, RecurrentModel, TrainingConfig, Translator, fit
 from dragoman.core.errors import DataError
 from dragoman.io.storage import CONFIG_FILE
+from dragoman.models.configs import FeedForwardConfig, RecurrentConfig
+from dragoman.models.planning import StoredRun
 from dragoman.nn.activations import tanh
 from dragoman.training import precision
 from dragoman.training.precision import choose_precision, has_fast_bfloat16
@@ -153,3 +155,19 @@ def test_tanh_equals_that_of_torch(dtype: torch.dtype) -> None:
     x.requires_grad_()
     (gradient,) = torch.autograd.grad(tanh(x).sum(), x)
     torch.testing.assert_close(gradient.double(), 1 - exact**2, rtol=0, atol=1e-6 if dtype != torch.bfloat16 else 4e-3)
+
+
+def test_stored_settings_are_applied_to_models_of_the_same_kind(tmp_path: Path) -> None:
+    fit(network(), PART, output=tmp_path / "model", max_epochs=1, **BFLOAT16)
+    file = tmp_path / "model" / CONFIG_FILE
+    config = yaml.safe_load(file.read_text())
+    config["model"]["precision"] = config["model"].pop("dtype")  # its name in earlier versions
+    del config["files"]
+    file.write_text(yaml.safe_dump(config, sort_keys=False))
+    stored = StoredRun.read(tmp_path / "model")
+    assert stored is not None
+    given: dict[str, list[str]] = {"model": [], "training": []}
+    model, training = stored.apply(FeedForwardConfig(), TrainingConfig(), given)
+    assert (model.dtype, model.order, training.precision) == ("float32", 3, "bfloat16")
+    with pytest.raises(DataError, match="contains a different training run"):
+        stored.apply(RecurrentConfig(), TrainingConfig(), given)

@@ -25,6 +25,7 @@ REFUSALS = (
     "contains a different training run",
     "contains other files, so it is not replaced",
     "exists already and is not empty",
+    "exists already; choose another directory",
 )
 
 
@@ -62,9 +63,17 @@ def run_together(
     successful = [name for name, finished in zip(names, ended, strict=True) if finished.code == 0]
     if not successful:
         problems.append(f"{what}: no command was successful: {[finished.last_line for finished in ended]}")
-    elif not any(contents(place / "out") == expected[name] for name in successful):
+    elif contents(place / "out") not in possible_results(successful, expected):
         problems.append(f"{what}: the directory has the result of none of {successful}")
     return problems
+
+
+def possible_results(names: Sequence[str], expected: dict[str, dict[str, object]]) -> list[dict[str, object]]:
+    """Return what may be in the directory after these commands: the result of one, and the files that `split` adds."""
+    results = [expected[name] for name in names]
+    if "split" in names:
+        results += [{**expected[name], **expected["split"]} for name in names]
+    return results
 
 
 def main() -> int:

@@ -105,6 +105,7 @@ class StoredRun(NamedTuple):
     pairs: int  # or sentences, that it is trained on
     dev_pairs: int  # in the dev text
     has_placeholders: bool  # in the training text of a translator
+    path: Path
 
     @classmethod
     def read(cls, path: Path) -> StoredRun | None:
@@ -122,7 +123,8 @@ class StoredRun(NamedTuple):
             has_placeholders = stored["data"].get("placeholders")
             if has_placeholders is None and units is not None:  # not stored by earlier versions
                 has_placeholders = PLACEHOLDER in (directory / SOURCE_VOCAB_FILE).read_text("utf-8")
-            return cls(dict(stored["model"]), dict(stored["training"]), units, pairs, dev_pairs, bool(has_placeholders))
+            model = {"dtype" if name == "precision" else name: value for name, value in stored["model"].items()}
+            return cls(model, dict(stored["training"]), units, pairs, dev_pairs, bool(has_placeholders), path)
         except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # what is wrong is reported when training is resumed
 
@@ -130,6 +132,9 @@ class StoredRun(NamedTuple):
         self, model: SettingsT, training: TrainingConfig, given: Mapping[str, Collection[str]]
     ) -> tuple[SettingsT, TrainingConfig]:
         """Return the stored settings, except those that are given. A limit that is given replaces the stored ones."""
+        if set(self.model) - set(type(model).model_fields):
+            remedy = "choose another directory, or start again with --force"
+            raise DataError(f"{self.path}: contains a different training run (another kind of model); {remedy}")
         training = validate(training, not_given(self.training, given["training"]), "training")
         return (
             validate(model, not_given(self.model, given["model"]), "model"),
