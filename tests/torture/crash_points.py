@@ -24,6 +24,7 @@ from torture.commands import COMMANDS, REPLACING, Finished, contents, fresh_copy
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 AUDITED = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.link", "os.symlink"}
 REACHED = "an operation fails now"
+COMPLETE = ("--force", "exists already")  # in the messages of commands whose output is there already
 FAILURES = {name: getattr(errno, name) for name in ("ENOSPC", "EIO", "EDQUOT")}
 
 
@@ -128,7 +129,7 @@ class Campaign:
             return
         self.states.add(state)
         second = run_forked(self.arguments, place)
-        complete = second.code == 2 and "--force" in second.error  # it was killed after its last step
+        complete = second.code == 2 and any(text in second.error for text in COMPLETE)  # killed after the last step
         if second.code != 0 and not complete:
             self.note(f"{what}: the second run ended with {second.code}: {second.last_line}")
             return
