@@ -130,8 +130,8 @@ def test_search_does_not_use_autocast() -> None:
     model, _ = create("attention")
     expected = model.translate(GERMAN[:2])
     with torch.autocast("cpu", torch.bfloat16):
-        found = create("attention")[0].translate(GERMAN[:2])
-    assert [best.log_prob for best in found] == [best.log_prob for best in expected]
+        translations_in_autocast = create("attention")[0].translate(GERMAN[:2])
+    assert [best.log_prob for best in translations_in_autocast] == [best.log_prob for best in expected]
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -49,7 +49,7 @@ class EMProgress(NamedTuple):
         return float(np.exp(-self.log_likelihood / max(1, self.words)))
 
 
-class Entries(NamedTuple):
+class LexiconEntries(NamedTuple):
     """A lexicon of one direction in the order of its keys."""
 
     keys: NDArray[np.int64]  # (entries,) source * |V_e| + target, sorted
@@ -72,14 +72,14 @@ class EMResult:
     previous_tables: LexiconTables  # probabilities before the last M step; `counts` are computed with them
     positions: tuple[PositionModel, PositionModel]
 
-    def entries(self, direction: int) -> Entries:
+    def entries(self, direction: int) -> LexiconEntries:
         pairs, sides = self.grid.word_pairs, (self.grid.source, self.grid.target)
         words = (pairs.source, pairs.target) if direction == FORWARD else (pairs.target, pairs.source)
         target = sides[1 - direction]
         keys = words[0].astype(np.int64) * target.vocab_size + words[1]
         order = np.argsort(keys, kind="stable")
         null_words = np.flatnonzero(target.counts)
-        return Entries(np.concatenate([NULL * target.vocab_size + null_words, keys[order]]), null_words, order)
+        return LexiconEntries(np.concatenate([NULL * target.vocab_size + null_words, keys[order]]), null_words, order)
 
 
 def run_em(

@@ -174,11 +174,11 @@ def _find_children(
             node = np.uint64(parent[i])
             w = words[position[i] + np.uint64(shift)]
             slot = _slot(node, w, slots.size)
-            found = slots[slot]
-            while found != ROOT and not (word[found] == w and begin[node] <= found < begin[node + ONE]):
+            candidate = slots[slot]
+            while candidate != ROOT and not (word[candidate] == w and begin[node] <= candidate < begin[node + ONE]):
                 slot = (slot + ONE) & mask
-                found = slots[slot]
-            child[i] = found
+                candidate = slots[slot]
+            child[i] = candidate
         return
     size, pending = search
     left = 0  # searches that are not finished
