@@ -100,12 +100,28 @@ def test_auto_is_bfloat16_for_large_models_on_processors_that_have_it(monkeypatc
         choose_precision("bfloat16", double, "cpu")
 
 
-def test_processors_with_bfloat16_are_known_by_their_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    for capabilities, expected in (({"avx512_bf16": True}, True), ({"avx512_f": True}, False)):
-        has_fast_bfloat16.cache_clear()
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda capabilities=capabilities: capabilities)
-        assert has_fast_bfloat16("cpu") == expected
-    has_fast_bfloat16.cache_clear()
+@pytest.mark.parametrize(
+    ("capabilities", "speedup", "expected"),
+    [
+        ({"avx512_bf16": True}, 3.0, True),
+        ({"amx_bf16": True}, 3.0, True),
+        ({"avx512_bf16": True}, 0.8, False),  # some processors have the instructions and are slower with them
+        ({"avx512_f": True}, 3.0, False),
+    ],
+)
+def test_processors_are_chosen_by_flags_and_measured_speed(
+    capabilities: dict[str, bool], speedup: float, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    monkeypatch.setattr(precision, "bfloat16_speedup", lambda: speedup)
+    assert has_fast_bfloat16.__wrapped__("cpu") == expected
+
+
+def test_the_speedup_is_the_ratio_of_the_shortest_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([9.0, 2.0, 6.0, 3.0] + [9.0, 9.0] * (precision.MEASURED_ROUNDS - 2))  # float32, bfloat16, ...
+    times = [time for elapsed in seconds for time in (100.0, 100.0 + elapsed)]
+    monkeypatch.setattr(precision, "perf_counter", iter(times).__next__)
+    assert precision.bfloat16_speedup() == 3.0
 
 
 def test_a_resumed_run_keeps_its_precision_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
