@@ -148,18 +148,25 @@ def train_plain(size: Size, cell: str, text: Corpus) -> Iterator[int]:
 
 
 def multiply_matrices(size: Size, cell: str, dtype: torch.dtype = torch.float32) -> Iterator[int]:
-    """Compute only the matrix products of a training step."""
-    gates = {"lstm": 4, "gru": 3, "rnn": 1}[cell]
+    """Compute only the matrix products of a training step.
+
+    A GRU needs two products with its state in each step: the input of the second depends on the result of the first.
+    """
+    step_products = {"lstm": (4,), "gru": (2, 1), "rnn": (1,)}[cell]  # the number of gates of each
+    gates = sum(step_products)
     H, tokens = size.hidden, size.rows * size.steps
     shapes = (tokens, H), (size.rows, H), (size.rows, gates * H), (tokens, gates * H)
     x, h_t, d_t, d = (torch.randn(shape).to(dtype) for shape in shapes)
+    widths = [H * number for number in step_products]
     W, V, scores = (torch.randn(shape).to(dtype) for shape in ((gates * H, H), (VOCABULARY, H), (tokens, VOCABULARY)))
+    step_operands = list(zip(W.split(widths), [part.contiguous() for part in d_t.split(widths, dim=1)], strict=True))
     while True:
         for _ in range(size.layers):
             x @ W.t()  # inputs, forward
             for _ in range(size.steps):
-                h_t @ W.t()  # states, forward
-                d_t @ W  # states, backward
+                for W_t, d_gates in step_operands:
+                    h_t @ W_t.t()  # states, forward
+                    d_gates @ W_t  # states, backward
             d.t() @ x  # gradient of the input matrix
             d.t() @ x  # gradient of the recurrent matrix
             d @ W  # inputs, backward

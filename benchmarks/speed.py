@@ -11,6 +11,8 @@ machine slows all of them down equally. Tables have medians, the spread over rou
 - plain: the same models in plain PyTorch, see `plain_translator.py` and `rnnlm.py`.
 - limit: only the matrix products of training, with operands of this type.
 
+bfloat16 is measured only on processors that have instructions for it.
+
 The translator is that of `translate.py`. For search it is trained for `--train-seconds`, so that translations end.
 """
 
@@ -31,6 +33,7 @@ from safetensors.torch import save_file
 
 from dragoman import ParallelCorpus
 from dragoman.report.tables import format_table
+from dragoman.training.precision import has_fast_bfloat16
 from plain_translator import Sizes
 from texts_and_results import processor
 from translate_systems import OurSystem
@@ -69,7 +72,8 @@ class Process:
 def train_for_search(data: Path, path: Path, seconds: float) -> None:
     """Write the parameters of a translator that was trained for a short time."""
     pairs = ParallelCorpus.read(data / "train.de", data / "train.en", min_count=2)
-    ours = OurSystem(pairs, Sizes(len(pairs.source.vocab), len(pairs.target.vocab)), "bfloat16")
+    precision = "bfloat16" if has_fast_bfloat16("cpu") else "float32"
+    ours = OurSystem(pairs, Sizes(len(pairs.source.vocab), len(pairs.target.vocab)), precision)
     end = perf_counter() + seconds
     for _ in ours.training():
         if perf_counter() > end:
@@ -132,6 +136,7 @@ def main() -> None:
         if has is True and ("avx512" in name or "amx" in name)
     ]
     print(f"flags: {' '.join(sorted(flags)) or 'neither AVX-512 nor AMX'}\n")
+    has_bfloat16 = any("bf16" in flag for flag in flags)
     tasks = [task for task in (*TRAINING, *SEARCH) if any(task.startswith(given) for given in options.tasks)]
     with tempfile.TemporaryDirectory() as directory:
         weights = Path(directory) / "weights.safetensors"
@@ -145,7 +150,7 @@ def main() -> None:
             processes = {
                 name: Process(name, options.before if name == "before" else ours, arguments)
                 for name in names
-                if name != "before" or options.before is not None
+                if (name != "before" or options.before is not None) and (has_bfloat16 or "bfloat16" not in name)
             }
             try:
                 print(f"{table(task, measure(processes, task, seconds, rounds))}\n", flush=True)
