@@ -7,7 +7,7 @@ Rounds are interleaved, so that other load on the machine slows all down equally
 - ours: a step of the training loop with a `RecurrentModel` (loss, gradients, their norm, Adam).
 - plain: `torch.nn.LSTM`, `nn.Linear`, `cross_entropy` and Adam, as in a tutorial; same sizes, same batches.
 - limit: only the matrix products that both need, forward and backward, as large as the equations allow (the recurrent
-  ones step by step).
+  ones step by step), by the faster of torch's libraries.
 
 Batches are streams of random words, because the speed does not depend on the text. The gain from minibatches is
 measured on lab sentences, with batches of one sentence (online) and of many. The results are medians over rounds, which
@@ -35,6 +35,7 @@ from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.fit import on_device
 from dragoman.training.loop import TrainingTask, TrainState, training_steps
 from dragoman.training.objectives import negative_log_likelihood, stateless_objective, stream_objective
+from fastest_products import multiply
 from texts_and_results import processor, write_json
 
 VOCABULARY = 10_000  # words
@@ -162,17 +163,17 @@ def multiply_matrices(size: Size, cell: str, dtype: torch.dtype = torch.float32)
     step_operands = list(zip(W.split(widths), [part.contiguous() for part in d_t.split(widths, dim=1)], strict=True))
     while True:
         for _ in range(size.layers):
-            x @ W.t()  # inputs, forward
+            multiply(x, W.t())  # inputs, forward
             for _ in range(size.steps):
                 for W_t, d_gates in step_operands:
-                    h_t @ W_t.t()  # states, forward
-                    d_gates @ W_t  # states, backward
-            d.t() @ x  # gradient of the input matrix
-            d.t() @ x  # gradient of the recurrent matrix
-            d @ W  # inputs, backward
-        x @ V.t()  # softmax, forward
-        scores @ V  # softmax, backward
-        scores.t() @ x  # gradient of the softmax matrix
+                    multiply(h_t, W_t.t())  # states, forward
+                    multiply(d_gates, W_t)  # states, backward
+            multiply(d.t(), x)  # gradient of the input matrix
+            multiply(d.t(), x)  # gradient of the recurrent matrix
+            multiply(d, W)  # inputs, backward
+        multiply(x, V.t())  # softmax, forward
+        multiply(scores, V)  # softmax, backward
+        multiply(scores.t(), x)  # gradient of the softmax matrix
         yield tokens
 
 

@@ -9,7 +9,7 @@ machine slows all of them down equally. Tables have medians, the spread over rou
 - before: an older source tree, given by --before.
 - float32, bfloat16, int8: this source tree with products of this precision.
 - plain: the same models in plain PyTorch, see `plain_translator.py` and `rnnlm.py`.
-- limit: only the matrix products of training, with operands of this type.
+- limit: only the matrix products of training, with operands of this type, by the faster of torch's libraries.
 
 bfloat16 is measured only on processors that have instructions for it.
 

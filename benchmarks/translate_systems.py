@@ -23,6 +23,7 @@ from dragoman.training.batch_order import SENTENCES
 from dragoman.training.fit import on_device
 from dragoman.training.loop import TrainingTask, TrainState, training_steps
 from dragoman.training.objectives import negative_log_likelihood, stateless_objective
+from fastest_products import multiply
 from plain_translator import PlainTranslator, Sizes
 
 BATCH_SIZE = 64  # sentences
@@ -295,18 +296,18 @@ class MatrixProducts:
         """Compute W x for some rows; backward, also the gradient of x and, unless computed elsewhere, that of W."""
         x = self._operand(rows, W.shape[1])
         if self.prepare is None or backward:
-            x @ W.t()  # (rows, outputs)
+            multiply(x, W.t())  # (rows, outputs)
         else:
             if W.data_ptr() not in self.prepared:
                 self.prepared[W.data_ptr()] = self.prepare(W)
             self.prepared[W.data_ptr()](x)
         if backward:
-            self._operand(rows, W.shape[0]) @ W  # (rows, inputs)
+            multiply(self._operand(rows, W.shape[0]), W)  # (rows, inputs)
             if with_gradient:
                 self._multiply_gradient(rows, W)
 
     def _multiply_gradient(self, rows: int, W: Tensor) -> None:
-        self._operand(rows, W.shape[0]).t() @ self._operand(rows, W.shape[1])  # (outputs, inputs)
+        multiply(self._operand(rows, W.shape[0]).t(), self._operand(rows, W.shape[1]))  # (outputs, inputs)
 
     def _attend(self, sentences: int, rows: int, longest: int) -> None:
         """Compute scores and contexts for some hypotheses (rows) of each sentence."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dragoman.nn.step_products import GradientContext
+from dragoman.nn.products import GradientContext
 
 
 def step(x: Tensor) -> Tensor:

@@ -25,7 +25,8 @@ from dragoman.data.alignments import WordAlignments
 from dragoman.nn.activations import tanh_
 from dragoman.nn.attention_priors import AttentionHistory, AttentionPrior, PriorInput
 from dragoman.nn.layers import TypedModuleDict, empty_linear, glorot_, uniform_
-from dragoman.nn.step_products import STEPWISE_PRODUCTS, GradientContext, StepProducts
+from dragoman.nn.products import GradientContext
+from dragoman.nn.step_products import STEPWISE_PRODUCTS, StepProducts
 
 if TYPE_CHECKING:
     from dragoman.nn.lexicon import Candidates

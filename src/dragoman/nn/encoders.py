@@ -31,6 +31,7 @@ from dragoman.nn.layers import (
     reset_linear,
     uniform_,
 )
+from dragoman.nn.products import linear
 from dragoman.nn.recurrent import PackedOrder, RecurrentLayer
 
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left_to_right", "right_to_left"
@@ -279,7 +280,7 @@ class TreeLayer(nn.Module):
                 children = _take(waiting[height], level.inputs)  # (2 nodes, H) each: left, right, left, right, ...
                 pairs = [part.unflatten(0, (-1, 2)) for part in children]  # (nodes, 2, H) each
                 left_and_right = tuple(zip(*(part.unbind(1) for part in pairs), strict=True))  # (nodes, H) each
-                state = self.cell.step(nn.functional.linear(pairs[0].flatten(1), W, self.bias), left_and_right)
+                state = self.cell.step(linear(pairs[0].flatten(1), W, self.bias), left_and_right)
             waiting[height] = []
             h.append(state[0])
             heights, sizes = zip(*level.outputs, strict=True)  # nodes go, run by run, to the heights of their parents

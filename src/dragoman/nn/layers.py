@@ -17,6 +17,7 @@ from torch import Generator, Tensor, nn
 
 from dragoman.data.corpus import Corpus
 from dragoman.nn.activations import ACTIVATIONS
+from dragoman.nn.products import linear
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -46,12 +47,19 @@ class TypedModuleDict(nn.ModuleDict, Generic[M]):
         def values(self) -> ValuesView[M]: ...
 
 
+class Linear(nn.Linear):
+    """A `torch.nn.Linear` that multiplies with the faster library; see `dragoman.nn.products`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight, self.bias)
+
+
 def empty_linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     """Return a linear layer without initial values.
 
     `torch.nn.utils.skip_init` would import torch._dynamo, which takes longer than translating a line.
     """
-    layer = nn.Linear.__new__(nn.Linear)
+    layer = Linear.__new__(Linear)
     nn.Module.__init__(layer)
     layer.in_features, layer.out_features = inputs, outputs
     layer.weight = nn.Parameter(torch.empty(outputs, inputs))

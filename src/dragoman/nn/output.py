@@ -22,7 +22,8 @@ from torch import Generator, Tensor, nn
 
 from dragoman.data.vocabulary import END, START
 from dragoman.nn.layers import empty_linear, glorot_
-from dragoman.nn.step_products import GradientContext, product_dtype
+from dragoman.nn.products import GradientContext, linear, matmul
+from dragoman.nn.step_products import product_dtype
 
 CACHE_SIZE = 1 << 20  # scores computed at a time
 
@@ -80,7 +81,7 @@ class FullSoftmax(nn.Module):
     def log_probs(self, x: Tensor, tied: Tensor | None = None) -> Tensor:
         """Return log p of all words; that of `<s>` is -inf.  # (rows, |V|)"""
         W, b = self.weights(tied)
-        return nn.functional.linear(x, W, b).log_softmax(dim=1)
+        return linear(x, W, b).log_softmax(dim=1)
 
     def target_log_probs(
         self, x: Tensor, targets: Tensor, label_smoothing: float = 0.0, tied: Tensor | None = None
@@ -94,7 +95,7 @@ class FullSoftmax(nn.Module):
     def subset(self, words: Tensor, tied: Tensor | None = None) -> WordSubset:
         """Prepare the scores of some words: log p up to a constant per row.  # words: (n,)"""
         W, b = (part[words.to(part.device)] for part in self.weights(tied))
-        return WordSubset(words, lambda x: nn.functional.linear(x, W, b))
+        return WordSubset(words, lambda x: linear(x, W, b))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +189,7 @@ class ClassFactoredSoftmax(nn.Module):
 
     def log_probs(self, x: Tensor, tied: Tensor | None = None) -> Tensor:
         class_log_probs = self.classes(x).log_softmax(dim=1)  # (rows, |C|)
-        scores = nn.functional.linear(x, *self.within.weights(tied))[:, self.words]  # (rows, |V|) class by class
+        scores = linear(x, *self.within.weights(tied))[:, self.words]  # (rows, |V|) class by class
         parts = [part.log_softmax(dim=1) for part in scores.split(self.sizes, dim=1)]  # log P(e | c, x)
         return torch.cat(parts, dim=1)[:, self.positions] + class_log_probs[:, self.class_of]
 
@@ -259,20 +260,18 @@ class _TargetLogProbs(torch.autograd.Function):
     def forward(
         ctx: GradientContext, x: Tensor, W: Tensor, b: Tensor, targets: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
-        needs_grad, is_full = any(ctx.needs_input_grad), dtype == b.dtype
+        needs_grad = any(ctx.needs_input_grad)
         x, W = x.to(dtype), W.to(dtype)
         rows_at_once = max(16, CACHE_SIZE // len(W))
         e = x.new_empty((len(x) if needs_grad else 0, len(W)))  # (rows, |V|)
-        buffer = b.new_empty((0 if needs_grad and is_full else min(rows_at_once, len(x)), len(W)))
         target_score, best, z = b.new_empty((3, len(x))).unbind()  # (rows,) each
         for first in range(0, len(x), rows_at_once):
             rows = slice(first, first + rows_at_once)
-            s = e[rows] if needs_grad and is_full else buffer[: len(x[rows])]
-            torch.addmm(b, x[rows], W.t(), out=s) if is_full else torch.add(x[rows] @ W.t(), b, out=s)
+            s = linear(x[rows], W, b) if dtype == b.dtype else linear(x[rows], W) + b
             torch.amax(s, dim=1, out=best[rows])
             torch.gather(s, 1, targets[rows, None], out=target_score[rows, None])
             torch.sum(s.sub_(best[rows, None]).exp_(), dim=1, out=z[rows])
-            if needs_grad and not is_full:
+            if needs_grad:
                 e[rows] = s
         log_z = best + z.log()
         ctx.save_for_backward(x, W, targets, z)
@@ -287,8 +286,8 @@ class _TargetLogProbs(torch.autograd.Function):
         if e is None:
             raise RuntimeError("the gradient of these log-probabilities was taken already; compute them again")
         ds = (g_z - g) / z  # (rows,) gradient of the scores, divided by e
-        dx = (e @ W).to(g.dtype).mul_(ds[:, None]).addcmul_(g[:, None], W[targets].to(g.dtype))  # (rows, inputs)
-        dW = (e.t() @ (x * ds[:, None]).to(x.dtype)).to(g.dtype)  # (|V|, inputs)
+        dx = matmul(e, W).to(g.dtype).mul_(ds[:, None]).addcmul_(g[:, None], W[targets].to(g.dtype))  # (rows, inputs)
+        dW = matmul(e.t(), (x * ds[:, None]).to(x.dtype)).to(g.dtype)  # (|V|, inputs)
         dW.index_add_(0, targets, x * g[:, None])
         db = (ds.to(e.dtype) @ e).to(g.dtype).index_add_(0, targets, g)  # (|V|,)
         return dx, dW, db, None, None

@@ -11,16 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function, FunctionCtx, once_differentiable
+from torch.autograd.function import Function, once_differentiable
 
-
-class GradientContext(FunctionCtx):
-    """What the functions of this package save for their backward pass."""
-
-    saved_tensors: tuple[Tensor, ...]
-    needs_input_grad: tuple[bool, ...]
-    inputs: list[Tensor]  # of `_GatheredGradient`
-    e: Tensor | None  # of `dragoman.nn.output`
+from dragoman.nn.products import GradientContext, add_linear, linear, matmul
 
 
 class StepProducts:
@@ -38,11 +31,11 @@ class StepProducts:
 
     def add(self, name: str, W: Tensor, p: Tensor, x: Tensor) -> Tensor:
         """Return p + W x for each row.  # (outputs, inputs), (rows, outputs), (rows, inputs) -> (rows, outputs)"""
-        return torch.addmm(p, x, W.t())
+        return add_linear(p, x, W)
 
     def linear(self, name: str, W: Tensor, x: Tensor) -> Tensor:
         """Return W x for each row.  # (outputs, inputs), (rows, inputs) -> (rows, outputs)"""
-        return x @ W.t()
+        return linear(x, W)
 
     def per_sentence(self, name: str, M: Tensor, x: Tensor) -> Tensor:
         """Return x M with a matrix for each sentence.  # (sentences, inputs, outputs), (sentences, rows, inputs)"""
@@ -87,20 +80,16 @@ class GatheredGradientProducts(StepProducts):
             self._inputs[name].append(x.detach())
         else:
             p = p + self._zero_term(name, x, W, _GatheredGradient, (len(W),))
-        return self._add_product(p, x, self._matrix(name, W).t())
+        return add_linear(p, x, self._matrix(name, W))
 
     def linear(self, name: str, W: Tensor, x: Tensor) -> Tensor:
         x = x if self._dtype is None else x.to(self._dtype)
         zero = self._zero_term(name, x, W, _GatheredGradient, (len(W),))
-        return torch.addmm(zero, x, self._matrix(name, W).t()).to(W.dtype)
+        return add_linear(zero, x, self._matrix(name, W)).to(W.dtype)
 
     def per_sentence(self, name: str, M: Tensor, x: Tensor) -> Tensor:
         zero = self._zero_term(name, x, M, _GatheredGradientPerSentence, (x.shape[1], M.shape[2]))
         return torch.baddbmm(zero, x, M.detach())
-
-    def _add_product(self, p: Tensor, x: Tensor, W: Tensor) -> Tensor:
-        """p + x W.  # p: (rows, outputs), x: (rows, inputs), W: (inputs, outputs)"""
-        return torch.addmm(p, x, W) if p.dtype == x.dtype else p + torch.mm(x, W)
 
     def _matrix(self, name: str, W: Tensor) -> Tensor:
         if name not in self._matrices:
@@ -135,7 +124,7 @@ class _GatheredGradient(Function):
     def backward(ctx: GradientContext, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (dp,) = gradients  # (rows of all steps, outputs)
         x = torch.cat(ctx.inputs)  # (rows of all steps, inputs)
-        return dp, dp.to(x.dtype).t() @ x, None
+        return dp, matmul(dp.to(x.dtype).t(), x), None
 
 
 class _GatheredGradientPerSentence(_GatheredGradient):

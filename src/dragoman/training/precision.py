@@ -14,9 +14,9 @@ from typing import Literal
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from dragoman.core.errors import DataError
+from dragoman.nn.products import linear
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -49,7 +49,7 @@ def bfloat16_speedup() -> float:
     for _ in range(MEASURED_ROUNDS):  # in turns, so that other work on the machine slows down both
         for dtype, (inputs_of_dtype, W_of_dtype) in operands.items():
             start = perf_counter()
-            functional.linear(inputs_of_dtype, W_of_dtype)
+            linear(inputs_of_dtype, W_of_dtype)
             seconds[dtype] = min(seconds[dtype], perf_counter() - start)
     return seconds[torch.float32] / seconds[torch.bfloat16]
 
