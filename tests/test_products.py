@@ -57,7 +57,7 @@ def test_values_and_gradients_are_those_of_torch(
         results.append((y, *torch.autograd.grad(y.square().sum(), operands)))
     for ours, expected in zip(*results, strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-4)
-    assert calls == [(ROWS, INPUTS), (ROWS, OUTPUTS), (OUTPUTS, ROWS)]  # y, dx, dW
+    assert calls == [(ROWS, INPUTS), (ROWS, OUTPUTS), (INPUTS, ROWS)]  # y, dx, the transpose of dW
 
 
 @onednn

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
 from typing import TypeVar
@@ -61,9 +60,3 @@ def split_range(start: int, stop: int, min_size: int = 4096, per_core: int = 4) 
     parts = min(per_core * available_cores(), (stop - start) // min_size)
     bounds = [start + (stop - start) * part // parts for part in range(parts + 1)]
     return list(zip(bounds[:-1], bounds[1:], strict=True))
-
-
-def release_freed_memory() -> None:
-    """Return freed memory to the operating system, where the C library can do that (glibc)."""
-    with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
-from dragoman.core.threads import parallel_map, release_freed_memory
+from dragoman.core.memory import release_freed_memory
+from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
 from dragoman.ngram.trie import Trie, word_type

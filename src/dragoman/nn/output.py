@@ -25,7 +25,7 @@ from dragoman.nn.layers import empty_linear, glorot_
 from dragoman.nn.products import GradientContext, linear, matmul
 from dragoman.nn.step_products import product_dtype
 
-CACHE_SIZE = 1 << 20  # scores computed at a time
+CACHE_SIZE = 1 << 21  # scores computed at a time
 
 
 class WordSubset(NamedTuple):
@@ -260,19 +260,20 @@ class _TargetLogProbs(torch.autograd.Function):
     def forward(
         ctx: GradientContext, x: Tensor, W: Tensor, b: Tensor, targets: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
-        needs_grad = any(ctx.needs_input_grad)
+        needs_grad, is_full = any(ctx.needs_input_grad), dtype == b.dtype
         x, W = x.to(dtype), W.to(dtype)
         rows_at_once = max(16, CACHE_SIZE // len(W))
         e = x.new_empty((len(x) if needs_grad else 0, len(W)))  # (rows, |V|)
         target_score, best, z = b.new_empty((3, len(x))).unbind()  # (rows,) each
         for first in range(0, len(x), rows_at_once):
             rows = slice(first, first + rows_at_once)
-            s = linear(x[rows], W, b) if dtype == b.dtype else linear(x[rows], W) + b
+            s = linear(x[rows], W, b) if is_full else linear(x[rows], W) + b
             torch.amax(s, dim=1, out=best[rows])
             torch.gather(s, 1, targets[rows, None], out=target_score[rows, None])
-            torch.sum(s.sub_(best[rows, None]).exp_(), dim=1, out=z[rows])
-            if needs_grad:
-                e[rows] = s
+            exps = torch.exp(s.sub_(best[rows, None]), out=e[rows] if needs_grad and is_full else s)
+            torch.sum(exps, dim=1, out=z[rows])
+            if needs_grad and not is_full:
+                e[rows] = exps
         log_z = best + z.log()
         ctx.save_for_backward(x, W, targets, z)
         ctx.e = e if needs_grad else None

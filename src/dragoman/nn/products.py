@@ -57,7 +57,11 @@ def add_linear(p: Tensor, x: Tensor, W: Tensor) -> Tensor:
 
 def matmul(A: Tensor, B: Tensor) -> Tensor:
     """Return A B, without gradients.  # (rows, inner), (inner, columns) -> (rows, columns)"""
-    return _onednn_linear(A, B.t()) if _can_use_onednn(A, B.t()) else A @ B
+    if not _can_use_onednn(A, B.t()):
+        return A @ B
+    if A.t().is_contiguous():  # oneDNN's function would copy all of A; instead, B and the result are copied
+        return _onednn_linear(B.t(), A).t().contiguous()  # (B^T A^T)^T = A B
+    return _onednn_linear(A, B.t())
 
 
 def _can_use_onednn(x: Tensor, W: Tensor) -> bool:

@@ -14,6 +14,7 @@ from torch import Generator, Tensor, nn
 from torch.optim import Optimizer
 
 from dragoman.core.errors import DragomanError
+from dragoman.core.memory import keep_freed_memory
 from dragoman.core.scorer import Carry
 from dragoman.training.batch_order import SENTENCES, DataOrder, EpochBatches, memory_chunks
 from dragoman.training.config import TrainingConfig
@@ -106,6 +107,7 @@ def training_steps(state: TrainState, task: TrainingTask) -> Iterator[StepReport
 
     The caller may save or stop between steps; the following steps do not depend on it.
     """
+    keep_freed_memory()
     keeper = None
     while not state.progress.stop_reason:
         batches = task.batches(state.progress.epoch)
