@@ -39,12 +39,18 @@ from texts_and_results import processor
 from translate_systems import OurSystem
 
 TRAINING = ("train translator", "train lstm 2x200", "train lstm 2x400", "train lstm 2x650", "train gru 2x200")
-SEARCH = ("latency 5", "latency 1", "search 5", "search 1")
+SEARCH = ("latency 5", "latency 1", "search 5", "search 1", "calls 5")
 SYSTEMS = {  # of each kind of task
     "train": ("before", "float32", "bfloat16", "plain", "limit float32", "limit bfloat16"),
     "search": ("before", "float32", "int8"),
 }
-UNITS = {"train": "words/s", "latency": "ms per sentence (median)", "search": "sentences/s, batches of 64"}
+UNITS = {
+    "train": "words/s",
+    "latency": "ms per sentence (median)",
+    "search": "sentences/s, batches of 64",
+    "calls": "torch functions per step, one sentence (median)",
+}
+LESS_IS_BETTER = ("latency", "calls")
 WORKER = Path(__file__).with_name("speed_worker.py")
 
 
@@ -103,7 +109,7 @@ def table(task: str, values: dict[str, list[float]]) -> str:
     rows = []
     for name, row in values.items():
         ratios = [medians[name] / medians[other] for other in values]
-        ratios = [1 / ratio for ratio in ratios] if kind == "latency" else ratios
+        ratios = [1 / ratio for ratio in ratios] if kind in LESS_IS_BETTER else ratios
         cells = [f"{medians[name]:,.1f}", f"{min(row):,.1f} to {max(row):,.1f}"]
         rows.append(
             [

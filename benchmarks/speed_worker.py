@@ -1,7 +1,8 @@
 """One system whose speed `speed.py` measures, in a process of its own: its first argument is the source tree.
 
 It reads lines with a task and a number of seconds, and answers each with the number of units that it has done per second:
-words in training, sentences in search; for `latency` with the median milliseconds of one sentence.
+words in training, sentences in search; for `latency` with the median milliseconds of one sentence, and for `calls` with
+the median number of torch's functions that are called per step of the search for one sentence.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from time import perf_counter
 import numpy as np
 import torch
 from safetensors.torch import load_file
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman import ParallelCorpus
 from dragoman.data.batches import Batch
@@ -103,6 +105,8 @@ class Worker:
         beam_size = int(rest)
         if kind == "latency":
             return self._latency(beam_size, seconds)
+        if kind == "calls":
+            return self._calls_per_step(beam_size, seconds)
         done, start = 0, perf_counter()
         while perf_counter() - start < seconds:
             batch = next(self.translators.batches)
@@ -131,6 +135,27 @@ class Worker:
             self.translators.search(source, beam_size)
             times.append(perf_counter() - start)
         return 1000 * statistics.median(times)
+
+    def _calls_per_step(self, beam_size: int, seconds: float) -> float:
+        ratios, end = list[float](), perf_counter() + seconds
+        while perf_counter() < end or not ratios:
+            with CallCounter() as counter:
+                self.translators.search(next(self.translators.single), beam_size)
+            ratios.append(counter.calls / counter.steps)
+        return statistics.median(ratios)
+
+
+class CallCounter(TorchDispatchMode):
+    """Counts the functions of torch that are called, and the steps of a search: each has one softmax over the words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = self.steps = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.calls += 1
+        self.steps += "_log_softmax" in function.name()
+        return function(*args, **(kwargs or {}))
 
 
 def main() -> None:
