@@ -102,6 +102,14 @@ def test_autocast_has_its_own_products(calls: list[tuple[int, ...]]) -> None:
     assert not calls
 
 
+def test_exported_models_have_products_of_all_processors(calls: list[tuple[int, ...]]) -> None:
+    layer = empty_linear(INPUTS, OUTPUTS)
+    program = torch.export.export(layer, (torch.zeros(ROWS, INPUTS),))
+    assert "mkldnn" not in program.graph_module.code
+    assert "linear" in program.graph_module.code
+    assert not calls
+
+
 def test_small_products_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*operands: Tensor | None) -> Tensor:
         raise AssertionError("a small product went to oneDNN")

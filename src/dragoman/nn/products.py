@@ -71,6 +71,7 @@ def _can_use_onednn(x: Tensor, W: Tensor) -> bool:
         and x.device.type == "cpu"
         and x.numel() * len(W) >= MIN_SIZE
         and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()  # exported models must run on all processors
     )
 
 
