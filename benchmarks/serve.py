@@ -7,6 +7,11 @@ of several sentences, and lists of texts, sampled from FILE (plain text in the s
 First one client for a quarter of the time, then all clients, to measure the gain from batching. The test fails if there
 is any response other than 200 or 503 with Retry-After, or if the memory of the service keeps growing. The texts are
 sampled with a fixed random seed; how many are sent depends on the machine. Linux only, because it reads /proc.
+
+With `--before SRC`, the service of an older source tree is measured as well, in turns with this one:
+
+    git worktree add /tmp/before REVISION
+    python benchmarks/serve.py de-en=MODEL --text FILE --before /tmp/before/src --rounds 3 --seconds 20
 """
 
 from __future__ import annotations
@@ -66,6 +71,7 @@ class ClientResult:
 class Row:
     """Results of one measurement."""
 
+    system: str
     clients: int
     seconds: float
     requests: int
@@ -145,10 +151,11 @@ class RunningService(NamedTuple):
 
 
 @contextmanager
-def run_service(models: Sequence[str], options: Sequence[str]) -> Iterator[RunningService]:
-    """Run the service on a free port."""
+def run_service(models: Sequence[str], options: Sequence[str], source: Path) -> Iterator[RunningService]:
+    """Run the service of a source tree on a free port."""
     command = [sys.executable, "-c", SERVE, "serve", *models, "--port", "0", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             for line in process.stderr:
@@ -185,8 +192,18 @@ def find_languages(port: int) -> dict[str, str]:
 # -- measurements ------------------------------------------------------------------------------------------------------
 
 
+def measure_service(
+    system: str, source: Path, lines: Sequence[str], arguments: argparse.Namespace, options: Sequence[str]
+) -> list[Row]:
+    """Return the results with one client and with all clients."""
+    with run_service(arguments.models, options, source) as service:
+        languages = find_languages(service.port)
+        durations = {1: arguments.seconds / 4, arguments.clients: arguments.seconds}
+        return [measure(system, service, lines, languages, *item) for item in durations.items()]
+
+
 def measure(
-    service: RunningService, lines: Sequence[str], languages: dict[str, str], clients: int, seconds: float
+    system: str, service: RunningService, lines: Sequence[str], languages: dict[str, str], clients: int, seconds: float
 ) -> Row:
     memory, finished = [service.memory()], Event()
 
@@ -206,15 +223,18 @@ def measure(
     duration = time.monotonic() - start
     finished.set()
     watcher.join()
-    return summarize(results, clients, duration, memory)
+    return summarize(system, results, clients, duration, memory)
 
 
-def summarize(results: Sequence[ClientResult], clients: int, duration: float, memory: Sequence[float]) -> Row:
+def summarize(
+    system: str, results: Sequence[ClientResult], clients: int, duration: float, memory: Sequence[float]
+) -> Row:
     latencies = sorted(1000 * latency for result in results for latency in result.latencies)
     statuses = sum((result.statuses for result in results), Counter[str]())
     third = max(1, len(memory) // 3)
     middle, end = statistics.median(memory[third : 2 * third] or memory), statistics.median(memory[-third:])
     return Row(
+        system,
         clients,
         round(duration, 1),
         statuses.total(),
@@ -238,23 +258,36 @@ def find_failures(rows: Sequence[Row]) -> list[str]:
         failures += [f"{row.clients} clients: {row.statuses[status]} responses {status}" for status in unexpected]
         if str(OK) not in row.statuses:
             failures.append(f"{row.clients} clients: no request succeeded")
-    if not rows[-1].flat:
-        failures.append(f"memory grew from {rows[-1].memory[1]} to {rows[-1].memory[2]} MB")
+        if row.clients > 1 and not row.flat:
+            failures.append(f"memory grew from {row.memory[1]} to {row.memory[2]} MB")
     return failures
 
 
 def print_table(rows: Sequence[Row]) -> None:
     cells = [
         [
-            *(row.clients, f"{row.seconds:.0f}", f"{row.requests:,}", f"{row.sentences_per_second:.1f}"),
+            *(row.system, row.clients, f"{row.seconds:.0f}", f"{row.requests:,}", f"{row.sentences_per_second:.1f}"),
             *(f"{row.p50:,.0f}", f"{row.p99:,.0f}", ", ".join(f"{n:,} x {code}" for code, n in row.statuses.items())),
             *(f"{value:,.0f}" for value in row.memory),
         ]
         for row in rows
     ]
-    headers = ["clients", "seconds", "requests", "sentences/s", "p50 ms", "p99 ms", "responses"]
+    headers = ["system", "clients", "seconds", "requests", "sentences/s", "p50 ms", "p99 ms", "responses"]
     print(format_table([*headers, "MB start", "middle", "end"], cells))
     print(f"\nprocessor: {processor()}; load average {os.getloadavg()[0]:.1f}")
+
+
+def print_gains(rows: Sequence[Row]) -> None:
+    """Print how much batching gains and, if two source trees were measured, how much the newer one gains."""
+    speeds: dict[tuple[str, int], list[float]] = {}
+    for row in rows:
+        speeds.setdefault((row.system, row.clients), []).append(row.sentences_per_second)
+    medians = {key: statistics.median(values) for key, values in speeds.items()}
+    for (system, clients), speed in medians.items():
+        if clients > 1 and medians[system, 1]:
+            print(f"{system}: batching gains {speed / medians[system, 1]:.2f} times the sentences per second")
+        if system == "now" and medians.get(("before", clients)):
+            print(f"{clients} clients: now {speed / medians['before', clients]:.2f} times as fast as before (medians)")
 
 
 def main() -> None:
@@ -265,6 +298,8 @@ def main() -> None:
     )
     parser.add_argument("--clients", type=int, default=32, choices=range(1, 129), metavar="N")
     parser.add_argument("--seconds", type=float, default=60.0, help="duration with all clients; at most 600")
+    parser.add_argument("--before", type=Path, help="src of an older revision")
+    parser.add_argument("--rounds", type=int, default=1, help="measurements of each source tree")
     parser.add_argument("--threads", type=int, help="option of the service")
     parser.add_argument("--max-queue", type=int, help="option of the service")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
@@ -274,14 +309,17 @@ def main() -> None:
     lines = [line for line in arguments.text.read_text(encoding="utf-8").splitlines() if line.strip()]
     given = {"--threads": arguments.threads, "--max-queue": arguments.max_queue}
     options = [f"{name}={value}" for name, value in given.items() if value is not None]
-    with run_service(arguments.models, options) as service:
-        languages = find_languages(service.port)
-        single = measure(service, lines, languages, 1, arguments.seconds / 4)
-        rows = [single, measure(service, lines, languages, arguments.clients, arguments.seconds)]
+    sources = {"now": Path(__file__).parent.parent / "src"}
+    if arguments.before:
+        sources = {"before": arguments.before, **sources}
+    rows = [
+        row
+        for _ in range(arguments.rounds)
+        for system, source in sources.items()
+        for row in measure_service(system, source, lines, arguments, options)
+    ]
     print_table(rows)
-    if single.sentences_per_second:
-        gain = rows[1].sentences_per_second / single.sentences_per_second
-        print(f"gain from batching: {gain:.2f} times the sentences per second")
+    print_gains(rows)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     if failures := find_failures(rows):
