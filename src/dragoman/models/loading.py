@@ -49,6 +49,8 @@ MODEL_CLASSES = {
     "mixture": "dragoman.combine.mixture:Mixture",
     "translator": "dragoman.models.translator:Translator",
     "quantized-translator": "dragoman.models.quantized_translator:QuantizedTranslator",
+    "quantized-recurrent": "dragoman.models.quantized_language_model:QuantizedRecurrentModel",
+    "quantized-feed-forward": "dragoman.models.quantized_language_model:QuantizedFeedForwardModel",
 }
 
 
