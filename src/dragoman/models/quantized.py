@@ -29,7 +29,7 @@ QUANTIZED_CLASSES = {
     "recurrent": "dragoman.models.quantized_language_model:QuantizedRecurrentModel",
     "feed-forward": "dragoman.models.quantized_language_model:QuantizedFeedForwardModel",
 }
-SLOW = "this processor has no instructions for products of 8-bit numbers, so 8-bit weights are not faster"
+SLOW = "8-bit weights are slower than float32 on this processor, which has no AVX512_VNNI, AVX_VNNI or AMX"
 
 
 class QuantizedModel(Model):
@@ -73,6 +73,7 @@ class QuantizedModel(Model):
 
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:
+        warn_if_slow(saved.path, "use the model that it was made from")
         model = cls.original.from_saved(replace(saved, arrays=dequantize_arrays(saved.arrays)))
         names = [name for name, _ in model.named_parameters() if name + SCALE in saved.arrays]
         pairs = {name: (torch.tensor(saved.arrays[name]), torch.tensor(saved.arrays[name + SCALE])) for name in names}
@@ -92,10 +93,10 @@ def quantize_model(model: Model, path: Path | str) -> QuantizedModel:
     return quantized
 
 
-def warn_if_slow(path: Path | str, original: Path | str = "the model it was made from") -> None:
-    """Warn if the processor cannot multiply numbers of 8 bits faster than those of 32 bits."""
+def warn_if_slow(path: Path | str, remedy: str) -> None:
+    """Warn if the processor has no fast products of 8-bit numbers."""
     if not has_int8_products():
-        warnings.warn(f"{path}: {SLOW}; use {original}, in float32", stacklevel=2)
+        warnings.warn(f"{path}: {SLOW}; {remedy}", stacklevel=2)
 
 
 def dequantize_arrays(arrays: Arrays) -> Arrays:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._pytree import tree_map
 
-from dragoman.nn.packed import TYPICAL_ROWS, Matrix
+from dragoman.nn.packed import TYPICAL_ROWS
 
 INT8_LIMIT = 127  # of the absolute values of quantized numbers
 ZERO_POINT = 128  # what 0 is as an unsigned number of 8 bits
@@ -57,8 +57,8 @@ class Int8Product:
         if self._packed is None:
             parts = (x.float() - ZERO_POINT).split(EXACT_INPUTS, dim=1)
             sums = [part @ W for part, W in zip(parts, self._parts, strict=True)]  # (rows, outputs) each
-            y = sums[0] if len(sums) == 1 else torch.stack(sums).sum(dim=0, dtype=torch.float64).float()
-            return y * self.scale
+            total = sums[0] if len(sums) == 1 else torch.stack(sums).sum(dim=0, dtype=torch.float64).float()
+            return total * self.scale
         zero_points = self._zero_points
         y: Tensor = torch.ops.onednn.qlinear_pointwise(
             x, 1.0, ZERO_POINT, self._packed, self.scale, zero_points, None, 1.0, 0, torch.float32, "none", [], ""
@@ -104,7 +104,7 @@ class Int8Tensor(Tensor):
         cls, quantized: Tensor, scale: Tensor, dtype: torch.dtype = torch.float32, *, keeps_rows: bool = False
     ) -> Int8Tensor:
         placeholder = torch.full((), torch.nan, dtype=dtype).expand(quantized.shape)  # needs no memory
-        return torch.Tensor._make_subclass(cls, placeholder)  # type: ignore[attr-defined, no-any-return]
+        return torch.Tensor._make_subclass(cls, placeholder)
 
     def __init__(
         self, quantized: Tensor, scale: Tensor, dtype: torch.dtype = torch.float32, *, keeps_rows: bool = False
@@ -146,7 +146,10 @@ class Int8Tensor(Tensor):
         """Return the matrix in parts of these numbers of rows. They are computed once."""
         if sizes != self._sizes:
             pairs = zip(self.quantized.split(sizes), self.scale.split(sizes), strict=True)
-            self._sizes, self._parts = sizes, tuple(Int8Tensor(quantized.clone(), scale, self.dtype) for quantized, scale in pairs)
+            self._sizes, self._parts = (
+                sizes,
+                tuple(Int8Tensor(quantized.clone(), scale, self.dtype) for quantized, scale in pairs),
+            )
             self._rows = self._rows if self.keeps_rows else None
         return self._parts
 
