@@ -1,6 +1,6 @@
 """8-bit weights against float32: size, resident memory, quality and speed of scoring.
 
-    python benchmarks/int8.py --data ptb --output DIR [--minutes 5] [--translator DIR --source FILE] [--json FILE]
+    python benchmarks/int8.py --data ptb --output DIR [--minutes 5] [--translator DIR --source FILE [--before SRC]]
 
 - Language models: LSTMs of the Penn Treebank are trained for some minutes each, one that reads sentence by sentence and
   one that carries its state through the text. A finished model under --output is used again. Perplexity is that of
@@ -30,14 +30,15 @@ from dragoman import Corpus, RecurrentModel, TrainingConfig, fit
 from dragoman.cli.progress import training_progress
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.likelihood import token_log_probs
+from dragoman.io.storage import CHECKPOINT_FILE
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.loading import load
-from dragoman.models.quantized import quantize_model
 from dragoman.report.tables import format_table
 from dragoman.training.config import RECURRENT
 from texts_and_results import TextSplits, perplexity, processor, write_json
 
 MB = 1e6
+SOURCE = Path(__file__).parent.parent / "src"
 LSTM = {"layers": 2, "embedding": 400, "hidden": 400, "tied": True, "dropout": 0.3, "embedding_dropout": 0.1}
 MODELS = {"lstm": LSTM, "lstm-carries": LSTM | {"carries": True}}
 SENTENCES, LINES = 400, 64  # that are scored and translated while memory is measured
@@ -59,12 +60,14 @@ def quantized_directory(directory: Path) -> Path:
     """Return the directory of a model with 8-bit weights, which is written if it does not exist."""
     output = directory.with_name(f"{directory.name}-int8")
     if not output.exists():
+        from dragoman.models.quantized import quantize_model  # which older source trees do not have
+
         quantize_model(load(directory), directory).save(output)
     return output
 
 
 def size(directory: Path) -> int:
-    return sum(file.stat().st_size for file in directory.iterdir() if file.name != "checkpoint.safetensors")
+    return sum(file.stat().st_size for file in directory.iterdir() if file.name != CHECKPOINT_FILE)
 
 
 # -- memory, in a process of its own -----------------------------------------------------------------------------------
@@ -100,10 +103,24 @@ def measure_memory(directory: Path, text: Path) -> dict[str, float]:
     return {"loaded": (loaded - before) / MB, "used": (resident() - before) / MB}
 
 
-def memory(directory: Path, text: Path) -> dict[str, float]:
+def memory(directory: Path, text: Path, source: Path = SOURCE) -> dict[str, float]:
     command = [sys.executable, __file__, "--measure", str(directory), "--source", str(text)]
-    values: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
+    process = subprocess.run(command, capture_output=True, check=True, env=environment)
+    values: dict[str, float] = json.loads(process.stdout)
     return values
+
+
+def translator_rows(directory: Path, text: Path, before: Path | None) -> list[list[object]]:
+    """Return a row for each precision, and for the older source tree."""
+    directories = {"float32": directory, "int8": quantized_directory(directory)}
+    trees = {"": SOURCE} | ({} if before is None else {"before: ": before})
+    rows: list[list[object]] = []
+    for prefix, tree in trees.items():
+        for precision, path in directories.items():
+            grown = memory(path, text, tree)
+            rows.append([prefix + precision, *(f"{value:.1f}" for value in (size(path) / MB, *grown.values()))])
+    return rows
 
 
 # -- language models ---------------------------------------------------------------------------------------------------
@@ -152,6 +169,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--translator", type=Path, help="also measure the memory of this translator")
     parser.add_argument("--source", type=Path, help="text for the translator")
+    parser.add_argument("--before", type=Path, help="src of an older revision, for the memory of the translator")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     options = parser.parse_args()
@@ -176,10 +194,7 @@ def main() -> None:
         report["language models"] = rows
         print(format_table([*headers, "valid", "test", "tokens/s", "spread"], rows), end="\n\n")
     if options.translator is not None:
-        rows = []
-        for precision, path in (("float32", options.translator), ("int8", quantized_directory(options.translator))):
-            grown = memory(path, options.source)
-            rows.append([precision, *(f"{value:.1f}" for value in (size(path) / MB, grown["loaded"], grown["used"]))])
+        rows = translator_rows(options.translator, options.source, options.before)
         report["translator"] = rows
         print(format_table(["translator", "directory MB", "loaded MB", "used MB"], rows), end="\n\n")
     print(f"seed {options.seed}; one thread; processor: {processor()}")

@@ -172,6 +172,12 @@ def test_only_neural_models_are_quantized() -> None:
             quantize_model(model, "place")
 
 
+def test_a_loaded_translator_does_not_keep_its_file_in_memory(tmp_path: Path) -> None:
+    translators()["one"].save(tmp_path / "model")
+    arrays = load(tmp_path / "model").length_prior.arrays()
+    assert arrays and all(array.flags.owndata for array in arrays.values())
+
+
 # -- the command line --------------------------------------------------------------------------------------------------
 
 

@@ -156,11 +156,14 @@ def load_with_precision(path: str | Path, precision: str | None) -> Any:
     Args:
         precision: "int8" rounds its matrices to 8 bits; "float32" refuses a model whose matrices are rounded.
     """
-    if precision not in (None, *PRECISIONS):
-        raise DataError(f"--precision {precision}: choose float32 or int8")
-    model = load(path)
+    return _with_precision(load(path), path, precision)
+
+
+def _with_precision(model: Any, path: str | Path, precision: str | None) -> Any:
     if precision is None:
         return model
+    if precision not in PRECISIONS:
+        raise DataError(f"--precision {precision}: choose float32 or int8")
     from dragoman.models.quantized import QuantizedModel, quantize_model, warn_if_slow
 
     if precision == "int8" and not isinstance(model, QuantizedModel):
@@ -173,19 +176,20 @@ def load_with_precision(path: str | Path, precision: str | None) -> Any:
 
 def load_language_model(path: str | Path, precision: str | None = None) -> LanguageModel:
     """Load a language model; raise an error for other models. For the precision, see `load_with_precision`."""
-    model = load_with_precision(path, precision)
+    model = load(path)
     if not isinstance(model, LanguageModel):
         remedy = "try dragoman translate, or dragoman score with --src"
         raise DataError(f"{path}: is a model of kind {model.kind}, not a language model; {remedy}")
-    return model
+    language_model: LanguageModel = _with_precision(model, path, precision)
+    return language_model
 
 
 def load_translator(path: str | Path, precision: str | None = None) -> BaseTranslator:
     """Load a translator; raise an error for other models. For the precision, see `load_with_precision`."""
-    model = load_with_precision(path, precision)
+    model = load(path)
     if model.kind not in TRANSLATOR_KINDS:
         raise DataError(f"{path}: is a model of kind {model.kind}, not a translator; try dragoman score or next")
-    translator: BaseTranslator = model
+    translator: BaseTranslator = _with_precision(model, path, precision)
     return translator
 
 
