@@ -1,6 +1,7 @@
 """8-bit weights against float32: size, resident memory, quality and speed of scoring.
 
-    python benchmarks/int8.py --data ptb --output DIR [--minutes 5] [--translator DIR --source FILE [--before SRC]]
+    python benchmarks/int8.py --data ptb --output DIR [--minutes 5] [--models lstm]
+    python benchmarks/int8.py --translator DIR --source FILE [--before SRC]
 
 - Language models: LSTMs of the Penn Treebank are trained for some minutes each, one that reads sentence by sentence and
   one that carries its state through the text. A finished model under --output is used again. Perplexity is that of
@@ -164,6 +165,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="directory of train.txt, valid.txt and test.txt")
     parser.add_argument("--output", type=Path, help="directory for the trained models")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--minutes", type=float, default=5.0, help="of training of each language model")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seed", type=int, default=1)
@@ -182,7 +184,7 @@ def main() -> None:
         texts, headers = TextSplits.read(options.data), ["model", "weights", "directory MB", "loaded MB", "used MB"]
         rows = [
             row
-            for name in MODELS
+            for name in options.models
             for row in measure_language_model(
                 name,
                 train(name, texts, options.output, options.minutes, options.seed),

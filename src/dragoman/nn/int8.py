@@ -112,8 +112,7 @@ class Int8Tensor(Tensor):
         self.scale, self.keeps_rows = scale, keeps_rows
         self._rows: Tensor | None = quantized
         self._product: Int8Product | None = None
-        self._sizes: tuple[int, ...] = ()
-        self._parts: tuple[Int8Tensor, ...] = ()  # of these numbers of rows
+        self._parts: tuple[tuple[int, ...], tuple[Int8Tensor, ...]] = (), ()  # their numbers of rows, and the parts
 
     @property
     def product(self) -> Int8Product:
@@ -125,9 +124,10 @@ class Int8Tensor(Tensor):
     @property
     def quantized(self) -> Tensor:
         """The integers.  # (outputs, inputs)"""
-        if self._rows is not None:
-            return self._rows
-        return torch.cat([part.quantized for part in self._parts]) if self._parts else self.product.quantized()
+        rows, (_, parts) = self._rows, self._parts  # another thread may reorder the matrix meanwhile
+        if rows is not None:
+            return rows
+        return torch.cat([part.quantized for part in parts]) if parts else self.product.quantized()
 
     def dequantized(self) -> Tensor:
         return dequantize_rows(self.quantized, self.scale).to(self.dtype)
@@ -144,14 +144,13 @@ class Int8Tensor(Tensor):
 
     def parts(self, sizes: tuple[int, ...]) -> tuple[Int8Tensor, ...]:
         """Return the matrix in parts of these numbers of rows. They are computed once."""
-        if sizes != self._sizes:
+        known_sizes, parts = self._parts
+        if sizes != known_sizes:
             pairs = zip(self.quantized.split(sizes), self.scale.split(sizes), strict=True)
-            self._sizes, self._parts = (
-                sizes,
-                tuple(Int8Tensor(quantized.clone(), scale, self.dtype) for quantized, scale in pairs),
-            )
+            parts = tuple(Int8Tensor(quantized.clone(), scale, self.dtype) for quantized, scale in pairs)
+            self._parts = sizes, parts
             self._rows = self._rows if self.keeps_rows else None
-        return self._parts
+        return parts
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # it does not change
