@@ -103,11 +103,11 @@ def test_copies_and_pickles(matrices: tuple[torch.Tensor, Int8Tensor]) -> None:
 
 def test_long_sums_are_exact_without_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
-    largest = torch.full((2, 2500), int8.INT8_LIMIT, dtype=torch.int8)
-    largest[1, ::2] -= 1
-    product = int8.Int8Product(largest, torch.ones(2))
-    x = torch.full((1, 2500), int8.ZERO_POINT + int8.INT8_LIMIT, dtype=torch.uint8)
-    assert product(x).tolist() == (127 * largest.double().sum(dim=1))[None].float().tolist()
+    generator = torch.Generator().manual_seed(0)
+    W = torch.randint(100, 128, (20, 5000), generator=generator, dtype=torch.int8)
+    x = torch.randint(228, 256, (5, 5000), generator=generator, dtype=torch.uint8)
+    expected = (x.double() - int8.ZERO_POINT) @ W.double().t()
+    assert torch.equal(int8.Int8Product(W, torch.ones(20))(x), expected.float())
 
 
 # -- language models ---------------------------------------------------------------------------------------------------

@@ -54,9 +54,8 @@ class TranslatorScorer:
             self._scores = prepare(*model.output.weights(model.tied_weight))
         first = model.decoder.layers[0].input
         is_small = len(model.vocab) * first.out_features <= MAX_TABLE_SIZE
-        if is_small and not isinstance(
-            model.embedding.weight, Int8Tensor
-        ):  # whose table would be larger than the model
+        is_quantized = isinstance(model.embedding.weight, Int8Tensor)  # so the table would be larger than the model
+        if is_small and not is_quantized:
             self._word_inputs = model.decoder.word_inputs(model.embedding.weight)
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
