@@ -42,7 +42,7 @@ TRAINING = ("train translator", "train lstm 2x200", "train lstm 2x400", "train l
 SEARCH = ("latency 5", "latency 1", "search 5", "search 1", "calls 5")
 SYSTEMS = {  # of each kind of task
     "train": ("before", "float32", "bfloat16", "plain", "limit float32", "limit bfloat16"),
-    "search": ("before", "float32", "int8"),
+    "search": ("before", "before int8", "float32", "int8"),
 }
 UNITS = {
     "train": "words/s",
@@ -154,9 +154,10 @@ def main() -> None:
             names = SYSTEMS["train" if task.startswith("train") else "search"]
             ours = Path(__file__).parent.parent / "src"
             processes = {
-                name: Process(name, options.before if name == "before" else ours, arguments)
+                name: Process(name, options.before if name.startswith("before") else ours, arguments)
                 for name in names
-                if (name != "before" or options.before is not None) and (has_bfloat16 or "bfloat16" not in name)
+                if (not name.startswith("before") or options.before is not None)
+                and (has_bfloat16 or "bfloat16" not in name)
             }
             try:
                 print(f"{table(task, measure(processes, task, seconds, rounds))}\n", flush=True)

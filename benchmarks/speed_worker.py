@@ -29,7 +29,7 @@ from rnnlm import Size, multiply_matrices, random_text, train_ours, train_plain
 from translate_systems import BATCH_SIZE, MatrixProducts, OurSystem, PlainSystem
 
 BEAM_SIZE = 5
-SYSTEMS = ("before", "float32", "bfloat16", "int8", "plain", "limit float32", "limit bfloat16")
+SYSTEMS = ("before", "before int8", "float32", "bfloat16", "int8", "plain", "limit float32", "limit bfloat16")
 
 
 class Translators:
@@ -50,7 +50,9 @@ class Translators:
         elif system.startswith("limit"):
             self.system = MatrixProducts(pairs, sizes, dtype=getattr(torch, system.split()[1]))
         else:
-            self.system = OurSystem(pairs, sizes, {"before": None, "int8": "float32"}.get(system, system))
+            self.system = OurSystem(
+                pairs, sizes, {"before": None}.get(system, "float32" if system.endswith("int8") else system)
+            )
             if weights is not None:
                 self.system.model.load_state_dict(load_file(weights))
         self.name, self._steps = system, None
@@ -67,7 +69,7 @@ class Translators:
         model = self.system.model
         if self.name == "before":
             return model
-        if self.name == "int8":
+        if self.name.endswith("int8"):
             if not hasattr(self, "_quantized"):
                 from dragoman.models.quantized_translator import QuantizedTranslator
 

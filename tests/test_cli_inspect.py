@@ -217,8 +217,8 @@ def test_models_that_are_not_recurrent(run: Any, shared: Path, look: tuple[str, 
     verb, *others = look
     outcome = run("inspect", verb, shared / kind, *others, stdin=TRAIN)
     assert outcome.code == 2 and is_one_line(outcome.err)
-    named = {"bi": "is of kind ngram", "both": "is of kind mixture"}[kind]
-    assert f"{named} and has no recurrent cells; give a model of dragoman train recurrent" in outcome.err
+    named = {"bi": "a model of kind ngram", "both": "a model of kind mixture"}[kind]
+    assert f"{named}, not recurrent; give a model of dragoman train recurrent" in outcome.err
 
 
 def test_a_text_of_strangers_is_doubted(good: Any, models: Path) -> None:

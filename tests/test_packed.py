@@ -19,8 +19,9 @@ from dragoman.io.storage import ARRAYS_FILE, map_arrays, write_arrays
 from dragoman.models.loading import load_translator
 from dragoman.models.quantized_translator import QuantizedTranslator
 from dragoman.models.translator_scorer import TranslatorScorer
-from dragoman.nn import packed
-from dragoman.nn.packed import Int8Matrix, dequantize_rows, pack_float32, quantize_rows
+from dragoman.nn import int8, packed
+from dragoman.nn.int8 import Int8Matrix, dequantize_rows, quantize_rows
+from dragoman.nn.packed import pack_float32
 from model_files import remove_digests
 from small_translators import ENGLISH, GERMAN, place, translators
 
@@ -45,7 +46,7 @@ def test_a_packed_matrix_gives_the_same_products(rows: int, has_kernel: bool, mo
 @pytest.mark.parametrize("has_kernel", [True, False])
 def test_an_int8_matrix_multiplies_rounded_numbers_exactly(has_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not has_kernel:
-        monkeypatch.setattr(packed, "has_int8_products", lambda: False)
+        monkeypatch.setattr(int8, "has_int8_products", lambda: False)
     W, b, x = random(OUTPUTS, INPUTS), random(OUTPUTS, seed=1), random(ROWS, INPUTS, seed=2)
     x[1], W[3] = 0.0, 0.0
     scale = x.abs().amax(dim=1, keepdim=True).clamp(min=1e-30) / 127

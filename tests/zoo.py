@@ -29,6 +29,7 @@ from dragoman.data.vocabulary import Vocab
 from dragoman.models.cache import CacheModel
 from dragoman.models.configs import TREE_ENCODERS
 from dragoman.models.language_model import LanguageModel
+from dragoman.models.quantized_language_model import QuantizedFeedForwardModel, QuantizedRecurrentModel
 from dragoman.models.quantized_translator import QuantizedTranslator
 from dragoman.models.translator import Translator
 from dragoman.ngram.arpa import read_arpa, write_arpa
@@ -197,6 +198,18 @@ MODELS: dict[str, Callable[[Text], LanguageModel]] = {
     ),
     "recurrent, GRU, carries": lambda text: _recurrent(
         text, cell="gru", carries=True, first_state="learned", weight_dropout=0.2
+    ),
+    "recurrent, two LSTMs, tied, quantized": lambda text: QuantizedRecurrentModel.quantize(
+        _recurrent(text, cell="lstm", layers=2, tied=True)
+    ),
+    "recurrent, GRU, carries, softmax by classes, quantized": lambda text: QuantizedRecurrentModel.quantize(
+        _recurrent(text, cell="gru", carries=True, softmax="brown", softmax_classes=3, first_state="learned")
+    ),
+    "feed-forward, direct, quantized": lambda text: QuantizedFeedForwardModel.quantize(
+        _feedforward(text, order=3, hidden=(8,), direct=True)
+    ),
+    "mixture with a quantized recurrent": lambda text: Mixture(
+        [_ngram(text, order=3), QuantizedRecurrentModel.quantize(_recurrent(text, cell="rnn"))], [0.5, 0.5]
     ),
     "subwords": lambda text: _ngram(_split(text, "subword:36"), order=3),
     "subwords, unigram model": lambda text: _ngram(_split(text, "unigram:34"), order=2),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from dragoman.cli.evaluate_translator import TranslatorEvaluationOptions, evaluate_translators
 from dragoman.cli.messages import info, status, warn, warn_if_unfinished
 from dragoman.cli.option_groups import option, with_option_groups
-from dragoman.cli.options import SENTENCES, Field, Json, Models, encode_for_models
+from dragoman.cli.options import SENTENCES, Field, Json, Models, Precision, encode_for_models
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def evaluate(
         ),
     ] = None,
     translation: TranslatorEvaluationOptions = TranslatorEvaluationOptions(),
+    precision: Precision = None,
 ) -> None:
     """Measure language models or translators on a text.
 
@@ -71,25 +72,35 @@ def evaluate(
     if text is not None:
         if names := translation.given():
             raise DataError(f"{names[0]} is for translators and --text for language models; use one of them")
-        _evaluate_language_models(models, text, field, dynamic, floor=not no_floor, as_json=as_json)
+        _evaluate_language_models(
+            models, text, field, dynamic, precision=precision, floor=not no_floor, as_json=as_json
+        )
         return
     if translation.src is None and translation.ref is None and translation.pair_file.pairs is None:
         raise DataError("no text to evaluate on; give --text FILE, or for translators --src FILE --ref FILE")
     if field is not None or dynamic is not None:
         name = "--dynamic" if field is None else "--field"
         raise DataError(f"{name} is for language models; for translators use --src-field and --ref-field")
-    evaluate_translators(models, translation, floor=not no_floor, as_json=as_json)
+    evaluate_translators(models, translation, precision=precision, floor=not no_floor, as_json=as_json)
 
 
 def _evaluate_language_models(
-    models: Sequence[Path], text: str, field: str | None, rate: float | None, *, floor: bool, as_json: bool
+    models: Sequence[Path],
+    text: str,
+    field: str | None,
+    rate: float | None,
+    *,
+    precision: str | None,
+    floor: bool,
+    as_json: bool,
 ) -> None:
     from dragoman.evaluation.dynamic_evaluation import DynamicEvaluation
     from dragoman.report.language_models import likelihood_table, likelihood_text
 
     dynamic = None if rate is None else DynamicEvaluation(rate)
     warn_if_unfinished(models)
-    results = _evaluate_models([(str(path), _load(path)) for path in models], text, field, dynamic, floor=floor)
+    loaded = [(str(path), _load(path, precision)) for path in models]
+    results = _evaluate_models(loaded, text, field, dynamic, floor=floor)
     if dynamic is not None:
         info("dynamic evaluation: the models learned from this text; compare only with results of this kind")
     if as_json:
@@ -99,11 +110,11 @@ def _evaluate_language_models(
         print(likelihood_text(results[0]) if len(results) == 1 else likelihood_table(results))
 
 
-def _load(path: Path) -> LanguageModel:
+def _load(path: Path, precision: str | None) -> LanguageModel:
     from dragoman.models.language_model import LanguageModel
-    from dragoman.models.loading import load
+    from dragoman.models.loading import load_with_precision
 
-    model = load(path)
+    model = load_with_precision(path, precision)
     if not isinstance(model, LanguageModel):
         raise DataError(f"{path}: is a {model.kind}; evaluate it with --src FILE --ref FILE instead of --text")
     return model

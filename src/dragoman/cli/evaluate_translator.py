@@ -17,7 +17,6 @@ from dragoman.cli.options import (
     NoSplit,
     PairFileOptions,
     SearchOptions,
-    SearchPrecision,
     SrcField,
     Threads,
     check_output_file,
@@ -68,7 +67,6 @@ class TranslatorEvaluationOptions(OptionGroup):
         ),
     ] = False
     output: Annotated[Path | None, option("--output FILE", "Write the translations to this file.")] = None
-    precision: SearchPrecision = None
     threads: Threads = None
 
     def given(self) -> list[str]:
@@ -83,7 +81,12 @@ class TranslatorEvaluationOptions(OptionGroup):
 
 
 def evaluate_translators(
-    models: Sequence[Path], options: TranslatorEvaluationOptions, *, floor: bool, as_json: bool
+    models: Sequence[Path],
+    options: TranslatorEvaluationOptions,
+    *,
+    precision: str | None = None,
+    floor: bool,
+    as_json: bool,
 ) -> None:
     """Translate the text with each system, and print scores."""
     from dragoman.evaluation.significance import compare_to_first
@@ -96,7 +99,7 @@ def evaluate_translators(
     search, metrics = options.search, parse_metrics(options.metrics)
     evaluations: dict[str, TranslatorEvaluation] = {}
     with limited_threads(options.threads):
-        systems = _load_systems(models, options)
+        systems = _load_systems(models, options, precision)
         lines, references = _read(options, systems.values(), floor=floor)
         for name, model in systems.items():
             with status(f"{name}: translating"):
@@ -130,7 +133,9 @@ def evaluate_translators(
         info(f"{options.output}: the translations")
 
 
-def _load_systems(models: Sequence[Path], options: TranslatorEvaluationOptions) -> dict[str, BaseTranslator]:
+def _load_systems(
+    models: Sequence[Path], options: TranslatorEvaluationOptions, precision: str | None
+) -> dict[str, BaseTranslator]:
     """Check the options that concern the systems, and load them."""
     from dragoman.combine.load_translators import ensemble_of, load_with_shortlists
     from dragoman.models.loading import MODEL_CLASSES, TRANSLATOR_KINDS, check_distinct, read_model_kind
@@ -144,7 +149,7 @@ def _load_systems(models: Sequence[Path], options: TranslatorEvaluationOptions) 
     for path in models:
         if (kind := read_model_kind(path)) in MODEL_CLASSES and kind not in TRANSLATOR_KINDS:
             raise DataError(f"{path}: is a language model ({kind}), not a translator; evaluate it with --text FILE")
-    loaded = load_with_shortlists(models, options.search.shortlist, options.precision)
+    loaded = load_with_shortlists(models, options.search.shortlist, precision)
     warn_if_unfinished(models)
     if options.ensemble and len(loaded) > 1:
         return {" + ".join(map(str, models)): ensemble_of(models, loaded)}

@@ -28,7 +28,7 @@ def _load(path: Path) -> RecurrentModel:
     model = load_language_model(path)
     if not isinstance(model, RecurrentModel):
         remedy = "give a model of dragoman train recurrent"
-        raise DataError(f"{path}: is of kind {model.kind} and has no recurrent cells; {remedy}")
+        raise DataError(f"{path}: is a model of kind {model.kind}, not recurrent; {remedy}")
     return model
 
 

@@ -67,11 +67,11 @@ ForceFile = Annotated[bool, option("--force", "Replace an existing file.")]
 Picture = Annotated[Path | None, option("--picture FILE", "Also draw a figure: .svg or .png.")]
 Json = Annotated[bool, option("--json", "Print one JSON object; infinite and undefined values are null.")]
 Seed = Annotated[int, option("--seed N", "Random seed.")]
-SearchPrecision = Annotated[
+Precision = Annotated[
     str | None,
     option(
         "--precision float32|int8",
-        "int8 rounds the weights and the inputs of matrix products to 8 bits, for faster search; see dragoman quantize.",
+        "int8 rounds the weights and the inputs of matrix products to 8 bits, for speed; see dragoman quantize.",
     ),
 ]
 Threads = Annotated[int | None, option("--threads N", "Number of threads. Default: all cores.", min=1)]

@@ -14,7 +14,7 @@ from dragoman import __version__
 from dragoman.cli.errors import INTERRUPTED
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import OptionGroup, argument, option, with_option_groups
-from dragoman.cli.options import SearchPrecision, Threads
+from dragoman.cli.options import Precision, Threads
 from dragoman.core.errors import DataError
 from dragoman.serve import RequestLimits, ServerOptions
 
@@ -127,7 +127,7 @@ def serve(
         ),
     ] = None,
     limits: RequestLimitOptions = RequestLimitOptions(),
-    precision: SearchPrecision = None,
+    precision: Precision = None,
     threads: Threads = None,
     log_requests: Annotated[
         bool, option("--log-requests", "Log each request: address, name of the key, path, status and seconds.")

@@ -14,7 +14,7 @@ from dragoman.cli.option_groups import with_option_groups
 from dragoman.cli.options import (
     Field,
     InputText,
-    SearchPrecision,
+    Precision,
     Threads,
     TranslatorsAndFiles,
     check_output_file,
@@ -54,7 +54,7 @@ def translate(
     sampling: SamplingOptions = SamplingOptions(),
     fusion: FusionOptions = FusionOptions(),
     output: OutputOptions = OutputOptions(),
-    precision: SearchPrecision = None,
+    precision: Precision = None,
     threads: Threads = None,
 ) -> None:
     """Translate standard input, a file line by line, or documents.

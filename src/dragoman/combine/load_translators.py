@@ -38,7 +38,7 @@ def load_translators(
         lm_weight: its share with linear fusion, its exponent with log-linear fusion. Default: 0.2.
         fusion: "linear" or "log-linear". Default: log-linear.
         shortlist: directory of an aligner whose lexicon restricts the words of each translation.
-        precision: see `load_translator`.
+        precision: see `load_with_precision`.
     """
     if language_model is None and (lm_weight is not None or fusion is not None):
         raise DataError("--lm-weight and --fusion need a language model; name it with --lm DIR")

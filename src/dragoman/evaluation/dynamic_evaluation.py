@@ -47,7 +47,7 @@ def dynamic_token_scores(scorer: Scorer, corpus: Corpus, settings: DynamicEvalua
 def dynamic_log_probs(model: Any, corpus: Corpus, settings: DynamicEvaluation) -> NDArray[np.float64]:
     """Compute log P of each token, before the model was updated on it.  # (tokens,)"""
     if not isinstance(model, LikelihoodModel):
-        raise DataError(f"dynamic evaluation needs a model trained by gradient descent; {model.kind} models are not")
+        raise DataError(f"dynamic evaluation needs a model that learns by gradient descent; {model.kind} models do not")
     trained = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     parts = [np.zeros(0)]
     try:

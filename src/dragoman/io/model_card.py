@@ -21,6 +21,8 @@ TITLES = {
     "mixture": "A mixture of language models",
     "translator": "A translator",
     "quantized-translator": "A translator with 8-bit weights",
+    "quantized-recurrent": "A recurrent neural language model with 8-bit weights",
+    "quantized-feed-forward": "A feed-forward neural language model with 8-bit weights",
 }
 NON_SCORER_TITLES = {
     ALIGNER_KIND: "A word aligner",

@@ -20,11 +20,13 @@ from dragoman.models.base import FORMAT_VERSION, Config, Model, SavedModel
 from dragoman.models.language_model import LanguageModel
 
 if TYPE_CHECKING:
-    from dragoman.models.quantized_translator import QuantizedTranslator
+    from dragoman.models.translation import BaseTranslator
     from dragoman.models.translator import Translator
 
 TRANSLATOR_KINDS = ("translator", "quantized-translator")
-PRECISIONS = ("float32", "int8")  # in which translators can be loaded
+# Language models that have a precision.
+NEURAL_KINDS = ("recurrent", "feed-forward", "quantized-recurrent", "quantized-feed-forward")
+PRECISIONS = ("float32", "int8")  # in which neural models can be loaded
 MAX_DEPTH = 8  # of models inside each other
 SPELLING_DIR = "spelling"  # the directory of the character model of an unknown-word model
 # Errors raised by models whose files do not fit together.
@@ -49,6 +51,8 @@ MODEL_CLASSES = {
     "mixture": "dragoman.combine.mixture:Mixture",
     "translator": "dragoman.models.translator:Translator",
     "quantized-translator": "dragoman.models.quantized_translator:QuantizedTranslator",
+    "quantized-recurrent": "dragoman.models.quantized_language_model:QuantizedRecurrentModel",
+    "quantized-feed-forward": "dragoman.models.quantized_language_model:QuantizedFeedForwardModel",
 }
 
 
@@ -146,34 +150,47 @@ def read_languages(path: str | Path) -> tuple[str | None, str | None]:
     return saved_languages(_read_config(Path(path)))
 
 
-def load_language_model(path: str | Path) -> LanguageModel:
-    """Load a language model; raise an error for other models."""
+def load_with_precision(path: str | Path, precision: str | None) -> Any:
+    """Load any model.
+
+    Args:
+        precision: "int8" rounds its matrices to 8 bits; "float32" refuses a model whose matrices are rounded.
+    """
+    return _with_precision(load(path), path, precision)
+
+
+def _with_precision(model: Any, path: str | Path, precision: str | None) -> Any:
+    if precision is None:
+        return model
+    if precision not in PRECISIONS:
+        raise DataError(f"--precision {precision}: choose float32 or int8")
+    from dragoman.models.quantized import QuantizedModel, quantize_model, warn_if_slow
+
+    if precision == "int8" and not isinstance(model, QuantizedModel):
+        warn_if_slow(path, "leave out --precision int8")
+        return quantize_model(model, path)
+    if precision == "float32" and isinstance(model, QuantizedModel):
+        raise DataError(f"{path}: its weights have 8 bits; use --precision int8, or the model it was made from")
+    return model
+
+
+def load_language_model(path: str | Path, precision: str | None = None) -> LanguageModel:
+    """Load a language model; raise an error for other models. For the precision, see `load_with_precision`."""
     model = load(path)
     if not isinstance(model, LanguageModel):
         remedy = "try dragoman translate, or dragoman score with --src"
         raise DataError(f"{path}: is a model of kind {model.kind}, not a language model; {remedy}")
-    return model
+    language_model: LanguageModel = _with_precision(model, path, precision)
+    return language_model
 
 
-def load_translator(path: str | Path, precision: str | None = None) -> Translator | QuantizedTranslator:
-    """Load a translator; raise an error for other models.
-
-    Args:
-        precision: "int8" rounds its matrices to 8 bits; "float32" refuses one whose matrices are rounded.
-    """
-    if precision not in (None, *PRECISIONS):
-        raise DataError(f"--precision {precision}: choose float32 or int8")
-    from dragoman.models.quantized_translator import QuantizedTranslator
-    from dragoman.models.translator import Translator
-
+def load_translator(path: str | Path, precision: str | None = None) -> BaseTranslator:
+    """Load a translator; raise an error for other models. For the precision, see `load_with_precision`."""
     model = load(path)
-    if not isinstance(model, Translator | QuantizedTranslator):
+    if model.kind not in TRANSLATOR_KINDS:
         raise DataError(f"{path}: is a model of kind {model.kind}, not a translator; try dragoman score or next")
-    if precision == "int8" and isinstance(model, Translator):
-        return QuantizedTranslator.quantize(model)
-    if precision == "float32" and isinstance(model, QuantizedTranslator):
-        raise DataError(f"{path}: its weights have 8 bits; use --precision int8, or the model it was made from")
-    return model
+    translator: BaseTranslator = _with_precision(model, path, precision)
+    return translator
 
 
 def load_trained_translator(path: str | Path) -> Translator:

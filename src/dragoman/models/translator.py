@@ -427,7 +427,7 @@ class Translator(NeuralModel, BaseTranslator):
             raise DataError(f"{saved.path / CONFIG_FILE}: {' '.join(problem)}; train or copy the model again")
         prior = LengthPrior.from_arrays(
             {
-                name.removeprefix(LENGTH_PRIOR): array
+                name.removeprefix(LENGTH_PRIOR): np.array(array)  # a part would keep the whole file in memory
                 for name, array in saved.arrays.items()
                 if name.startswith(LENGTH_PRIOR)
             }

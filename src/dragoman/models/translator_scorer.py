@@ -13,6 +13,7 @@ from dragoman.data.vocabulary import START
 from dragoman.nn.activations import tanh
 from dragoman.nn.attention import Memory, MLPScore, RowLayout
 from dragoman.nn.decoder import CONTEXT, DecoderState
+from dragoman.nn.int8 import Int8Tensor
 from dragoman.nn.lexicon import LexiconBias
 from dragoman.nn.output import FullSoftmax, WordSubset
 from dragoman.nn.packed import Matrix, PackedProducts, PackMatrix
@@ -52,7 +53,9 @@ class TranslatorScorer:
         if isinstance(model.output, FullSoftmax):
             self._scores = prepare(*model.output.weights(model.tied_weight))
         first = model.decoder.layers[0].input
-        if len(model.vocab) * first.out_features <= MAX_TABLE_SIZE:
+        is_small = len(model.vocab) * first.out_features <= MAX_TABLE_SIZE
+        is_quantized = isinstance(model.embedding.weight, Int8Tensor)  # so the table would be larger than the model
+        if is_small and not is_quantized:
             self._word_inputs = model.decoder.word_inputs(model.embedding.weight)
 
     def start(self, batch: Batch, carry: Carry = None) -> State:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
 from dragoman.data.vocabulary import END, START
+from dragoman.nn.int8 import Int8Matrix, Int8Tensor
 from dragoman.nn.layers import empty_linear, glorot_
 from dragoman.nn.products import GradientContext, linear, matmul
 from dragoman.nn.step_products import product_dtype
@@ -234,9 +235,23 @@ def target_scores(x: Tensor, W: Tensor, b: Tensor, targets: Tensor) -> tuple[Ten
     """Return log p of one word per row, and log Z, the logarithm of the normaliser.  # (rows,) each"""
     log_probs: Tensor
     log_z: Tensor
+    if isinstance(W, Int8Tensor):
+        return _int8_target_scores(x, W, b, targets)
     dtype = product_dtype(x) or W.dtype
     with torch.autocast(x.device.type, enabled=False):
         log_probs, log_z = _TargetLogProbs.apply(x, W, b, targets, dtype)  # type: ignore[no-untyped-call]
+    return log_probs, log_z
+
+
+def _int8_target_scores(x: Tensor, W: Int8Tensor, b: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """`target_scores` of a matrix of 8-bit integers, without gradients."""
+    matrix, rows = Int8Matrix(W, b), max(16, CACHE_SIZE // len(b))
+    log_probs, log_z = x.new_empty((2, len(x))).unbind()
+    for first in range(0, len(x), rows):
+        part = slice(first, first + rows)
+        s = matrix(x[part])  # (rows, |V|)
+        torch.logsumexp(s, dim=1, out=log_z[part])
+        log_probs[part] = s.gather(1, targets[part, None])[:, 0] - log_z[part]
     return log_probs, log_z
 
 

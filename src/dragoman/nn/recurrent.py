@@ -11,6 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from dragoman.nn.cells import CELLS, CellState
+from dragoman.nn.int8 import Int8Tensor, to_float
 from dragoman.nn.layers import Dropout, TypedModuleList, empty_linear, reset_gate_biases, uniform_
 from dragoman.nn.step_products import STEPWISE_PRODUCTS, GatheredGradientProducts, StepProducts, product_dtype
 
@@ -77,7 +78,8 @@ class RecurrentLayer(nn.Module):
         return self._read(x, state, self.weight_dropout(self.recurrent.weight, generator))
 
     def _read(self, x: Tensor, state: CellState, W_h: Tensor) -> tuple[Tensor, CellState]:
-        is_fused = self.cell_name in FUSED and product_dtype(x) is None
+        is_quantized = isinstance(W_h, Int8Tensor)  # whose products are those of a step
+        is_fused = self.cell_name in FUSED and product_dtype(x) is None and not is_quantized
         return self._fused(x, state, W_h) if is_fused else self.fold(x, state, W_h)
 
     def fold(self, x: Tensor, state: CellState, W_h: Tensor | None = None) -> tuple[Tensor, CellState]:
@@ -143,7 +145,7 @@ class RecurrentLayer(nn.Module):
         self, x: Tensor, state: CellState, W_h: Tensor, batch_sizes: Tensor | None = None
     ) -> tuple[Tensor, CellState]:
         """Run torch's kernel, whose equations are those of the cell, in the precision of the weights."""
-        W_x, b = self.input.weight, self.input.bias
+        W_x, W_h, b = to_float(self.input.weight), to_float(W_h), self.input.bias
         weights = [W_x, W_h, b, torch.zeros_like(b)]  # torch adds a second bias
         options = (weights, True, 1, 0.0, torch.is_grad_enabled(), False)  # has biases, one layer, no dropout
         first = tuple(part[None].to(W_x.dtype).contiguous() for part in state)  # CUDA requires contiguous states

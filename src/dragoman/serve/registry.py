@@ -40,8 +40,9 @@ from dragoman.lab.corpus_files import MANIFEST_FILE
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.loading import (
     MODEL_CLASSES,
+    NEURAL_KINDS,
     TRANSLATOR_KINDS,
-    load,
+    load_language_model,
     load_translator,
     read_languages,
     read_model_kind,
@@ -81,7 +82,7 @@ class ModelEntry:
     languages: LanguagePair | None  # of a translator, if they are known
     model: LanguageModel | BaseTranslator | None = None  # None until it is loaded
     problem: str | None = None  # why it could not be loaded
-    precision: str | None = None  # of a translator, see `load_translator`
+    precision: str | None = None  # of a neural model, see `load_with_precision`
     _stamps: list[FileStamp] | None = None  # of the files that the model was loaded from; None: it was given
     _failed_stamps: list[FileStamp] | None = None  # of the files that could not be loaded
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -143,10 +144,9 @@ class ModelEntry:
             return self.model
 
     def _load_model(self, path: Path) -> LanguageModel | BaseTranslator:
-        model: LanguageModel | BaseTranslator = (
-            load_translator(path, self.precision) if self.is_translator else load(path)
-        )
-        return model
+        if self.is_translator:
+            return load_translator(path, self.precision)
+        return load_language_model(path, self.precision if self.kind in NEURAL_KINDS else None)
 
     def _load_files(self) -> None:
         """Set the model or the problem. If files are replaced meanwhile, they may not belong together: load again."""
@@ -262,11 +262,11 @@ class ModelRegistry:
                     raise DataError(f"two {what} have the name {name}; rename one of them: NAME=DIR")
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
-        self.precision: str | None = None  # of translators, see `load_translator`
+        self.precision: str | None = None  # of neural models, see `load_with_precision`
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str], precision: str | None = None) -> ModelRegistry:
-        """Create a registry from command-line arguments. For the precision of translators, see `load_translator`.
+        """Create a registry from command-line arguments. For the precision of neural models, see `load_with_precision`.
 
         `DIR` is a model or a directory of models, `ONE+TWO` an ensemble; `NAME=` before either sets its name.
         """

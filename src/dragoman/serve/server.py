@@ -170,7 +170,7 @@ def serve_models(
         models: arguments as for `ModelRegistry.from_arguments`.
         api_keys: the file of the API keys that requests need; None: requests need no keys.
         lexicon: the directory of an aligner that translates unknown words.
-        precision: of translators, see `load_translator`.
+        precision: of neural models, see `load_with_precision`.
         log_texts, log_requests: whether the texts of requests, and a line per request, are passed to `info`.
         info: called with messages for the user.
     """
