@@ -14,7 +14,7 @@ from dragoman import __version__
 from dragoman.cli.errors import INTERRUPTED
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import OptionGroup, argument, option, with_option_groups
-from dragoman.cli.options import SearchPrecision, Threads
+from dragoman.cli.options import SearchPrecision, Shortlist, Threads
 from dragoman.core.errors import DataError
 from dragoman.serve import RequestLimits, ServerOptions
 
@@ -127,6 +127,7 @@ def serve(
         ),
     ] = None,
     limits: RequestLimitOptions = RequestLimitOptions(),
+    shortlist: Shortlist = None,
     precision: SearchPrecision = None,
     threads: Threads = None,
     log_requests: Annotated[
@@ -172,6 +173,7 @@ def serve(
             api_keys=api_keys,
             lexicon=lexicon,
             precision=precision,
+            shortlist=shortlist,
             log_texts=log_texts,
             log_requests=log_requests,
             version=__version__,

@@ -229,11 +229,24 @@ class Ensemble(Combination, BaseTranslator):
     def has_attention(self) -> bool:
         return any(isinstance(member, BaseTranslator) and member.has_attention for member in self.members)
 
+    @property
+    def has_shortlist(self) -> bool:
+        """Whether shortlists save time: an average is over all words if any member is."""
+        have_one = [isinstance(member, BaseTranslator) and member.has_shortlist for member in self.members]
+        return all(have_one) if self.mode == "linear" else any(have_one)
+
     def prepare_for_search(self) -> Combination:
         """Return an equivalent scorer whose translators are prepared for search."""
         members = [
             member.prepare_for_search() if isinstance(member, BaseTranslator) else member for member in self.members
         ]
+        return Combination(members, self.weights, self.mode)
+
+    def search_scorer(self) -> Combination:
+        """Return the scorer for searches. It uses the shortlists only if `has_shortlist`."""
+        if not self.has_shortlist:
+            return self.without_shortlist.prepare_for_search()
+        members = [member.search_scorer() if isinstance(member, BaseTranslator) else member for member in self.members]
         return Combination(members, self.weights, self.mode)
 
     @property

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dragoman.core.errors import DataError
-from dragoman.core.scorer import Carry, State
+from dragoman.core.scorer import Carry, Scorer, State
 from dragoman.core.types import Arrays
 from dragoman.data.batches import Batch
 from dragoman.models.base import Config, Model, SavedModel
@@ -48,15 +48,16 @@ class QuantizedTranslator(Model, BaseTranslator):
         self.source, self.target, self.unknown = model.source, model.target, model.unknown
         self.source_vocab, self.vocab = model.source_vocab, model.vocab
         self.length_prior, self.settings, self.classes = model.length_prior, model.settings, model.classes
-        self.training_metadata = model.training_metadata
+        self.training_metadata, self.shortlist = model.training_metadata, model.shortlist
         self._scorer = TranslatorScorer(model, Int8Matrix)
 
     @classmethod
     def quantize(cls, model: Translator) -> Self:
         """Return a translator with rounded matrices. The given one is not changed."""
         arrays = quantize_arrays(model.arrays(), matrix_names(model))
-        rounded = model.with_settings(model.settings)
-        return cls(rounded.load_arrays(dequantize_arrays(arrays), "the model"))
+        rounded = model.with_settings(model.settings).load_arrays(dequantize_arrays(arrays), "the model")
+        rounded.shortlist = model.shortlist
+        return cls(rounded)
 
     def __reduce__(self) -> tuple[type[Self], tuple[Translator]]:
         return type(self), (self.model,)
@@ -64,6 +65,20 @@ class QuantizedTranslator(Model, BaseTranslator):
     @property
     def has_attention(self) -> bool:
         return self.model.has_attention
+
+    @property
+    def has_shortlist(self) -> bool:
+        return self.shortlist is not None
+
+    @property
+    def without_shortlist(self) -> Self:
+        """A translator with the same parameters that searches over all words."""
+        if self.shortlist is None:
+            return self
+        model = object.__new__(type(self))
+        model.__dict__.update(self.__dict__)
+        model.model, model.shortlist = self.model.without_shortlist, None
+        return model
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         return self._scorer.start(batch, carry)
@@ -79,6 +94,11 @@ class QuantizedTranslator(Model, BaseTranslator):
 
     def prepare_for_search(self) -> TranslatorScorer:
         return self._scorer
+
+    def search_scorer(self) -> Scorer:
+        from dragoman.combine.shortlist import ShortlistScorer  # which is for translators
+
+        return self._scorer if self.shortlist is None else ShortlistScorer(self, self.shortlist)
 
     def word_subset(self, words: Tensor) -> WordSubset:
         return self._scorer.word_subset(words)
@@ -96,6 +116,9 @@ class QuantizedTranslator(Model, BaseTranslator):
 
     def files(self) -> Mapping[str, bytes]:
         return self.model.files()
+
+    def array_files(self) -> Mapping[str, Arrays]:
+        return self.model.array_files()
 
     def sizes(self) -> dict[str, int]:
         return self.model.sizes()

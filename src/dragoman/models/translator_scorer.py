@@ -163,7 +163,7 @@ class PreparedScorer:
             part is old and version == old_version
             for (part, version), (old, old_version) in zip(parameters, self._parameters, strict=True)
         )
-        if scorer is None or scorer.model is not model or not is_current:
+        if scorer is None or not is_current:
             scorer = TranslatorScorer(model, prepare)
             self._scorer, self._parameters = scorer, parameters
         return scorer

@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
+from dragoman.combine.load_translators import load_with_shortlists
 from dragoman.core.errors import DataError, DragomanError, shorten
 from dragoman.core.yaml_files import read_yaml
 from dragoman.data.languages import LANGUAGE_NAMES
@@ -42,7 +43,6 @@ from dragoman.models.loading import (
     MODEL_CLASSES,
     TRANSLATOR_KINDS,
     load,
-    load_translator,
     read_languages,
     read_model_kind,
     read_target_units,
@@ -82,6 +82,7 @@ class ModelEntry:
     model: LanguageModel | BaseTranslator | None = None  # None until it is loaded
     problem: str | None = None  # why it could not be loaded
     precision: str | None = None  # of a translator, see `load_translator`
+    shortlist: Path | None = None  # see `load_with_shortlists`
     _stamps: list[FileStamp] | None = None  # of the files that the model was loaded from; None: it was given
     _failed_stamps: list[FileStamp] | None = None  # of the files that could not be loaded
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -144,7 +145,7 @@ class ModelEntry:
 
     def _load_model(self, path: Path) -> LanguageModel | BaseTranslator:
         model: LanguageModel | BaseTranslator = (
-            load_translator(path, self.precision) if self.is_translator else load(path)
+            load_with_shortlists([path], self.shortlist, self.precision)[0] if self.is_translator else load(path)
         )
         return model
 
@@ -262,11 +263,14 @@ class ModelRegistry:
                     raise DataError(f"two {what} have the name {name}; rename one of them: NAME=DIR")
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
-        self.precision: str | None = None  # of translators, see `load_translator`
+        self.precision: str | None = None  # of translators, see `load_with_shortlists`
+        self.shortlist: Path | None = None
 
     @classmethod
-    def from_arguments(cls, arguments: Sequence[str], precision: str | None = None) -> ModelRegistry:
-        """Create a registry from command-line arguments. For the precision of translators, see `load_translator`.
+    def from_arguments(
+        cls, arguments: Sequence[str], precision: str | None = None, shortlist: Path | None = None
+    ) -> ModelRegistry:
+        """Create a registry from command-line arguments. For precision and shortlist, see `load_with_shortlists`.
 
         `DIR` is a model or a directory of models, `ONE+TWO` an ensemble; `NAME=` before either sets its name.
         """
@@ -279,9 +283,9 @@ class ModelRegistry:
             is_named = name != _directory_name(paths)
             entries += inside or [_create_entry(name, paths, is_named=is_named)]
         registry = cls(entries, runs)
-        registry.precision = precision
+        registry.precision, registry.shortlist = precision, shortlist
         for entry in registry:
-            entry.precision = precision
+            entry.precision, entry.shortlist = precision, shortlist
         return registry
 
     def refresh(self) -> None:
@@ -292,7 +296,7 @@ class ModelRegistry:
             except DragomanError:  # a model is being written
                 continue
             for entry in new:
-                entry.precision = self.precision
+                entry.precision, entry.shortlist = self.precision, self.shortlist
             self.entries = {**self.entries, **{entry.name: entry for entry in new}}  # other threads may iterate
 
     def __iter__(self) -> Iterator[ModelEntry]:

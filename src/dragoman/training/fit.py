@@ -193,6 +193,7 @@ def _start_or_resume(
     evaluate_first: bool,
 ) -> FitResult:
     """Train to the end, unless the training run in the directory is finished already."""
+    model.train()  # a translator is without its shortlist from now on, which was for other parameters
     directory = None
     if output is not None:
         if not isinstance(model, StorableModel):
