@@ -80,6 +80,16 @@ class Shortlist:
         allowed[torch.repeat_interleave(sentence, sizes), self.translations[first + torch.arange(len(first))]] = True
         return allowed
 
+    def word_lists(self, source: Corpus) -> Tensor:
+        """Return the ids of the words that each sentence allows, in order, padded with `<s>`.  # (sentences, n)"""
+        allowed = self.allowed_words(source)
+        sizes = allowed.sum(dim=1)  # (sentences,)
+        sentence, words = allowed.nonzero(as_tuple=True)  # (entries,) each
+        place = torch.arange(len(words)) - (sizes.cumsum(0) - sizes)[sentence]
+        lists = torch.full((len(source), int(sizes.max())), START)
+        lists[sentence, place] = words
+        return lists
+
     def arrays(self) -> Arrays:
         """Return what is stored of a shortlist."""
         return {

@@ -8,9 +8,8 @@ of the translator itself and cannot be compared with them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,15 +26,6 @@ if TYPE_CHECKING:
     from dragoman.data.batches import Batch
 
 
-class _AllowedWords(NamedTuple):
-    """The words that any sentence of a batch allows."""
-
-    allowed: Tensor  # (sentences, |V|)
-    words: Tensor  # (n,)
-    subset: WordSubset  # the translator's parameters for these words
-    bias: Tensor  # (sentences, n) 0 where a sentence allows a word, else -inf
-
-
 class ShortlistScorer(BaseTranslator):
     """A translator that assigns zero probability to all words outside a sentence's shortlist."""
 
@@ -49,7 +39,7 @@ class ShortlistScorer(BaseTranslator):
         self.source, self.target, self.length_prior = model.source, model.target, model.length_prior
         self.source_vocab = model.source.vocab
         self.settings = model.settings
-        self._last: _AllowedWords | None = None
+        self._last: WordSubset | None = None
 
     @property
     def _prepared(self) -> TranslatorScorer:
@@ -58,23 +48,18 @@ class ShortlistScorer(BaseTranslator):
     def start(self, batch: Batch, carry: Carry = None) -> State:
         assert batch.source is not None, "a translator needs a source"
         state = self._prepared.start(batch, carry)
-        memory = (state.memory, self.shortlist.allowed_words(batch.source))
+        memory = (state.memory, self.shortlist.word_lists(batch.source))
         return State(state.rows, memory, torch.arange(batch.num_rows) if state.sentence is None else state.sentence)
 
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor]:
-        """Return log P of all words in the shortlists of the batch, and their ids.  # (rows, n), (n,)"""
-        words = self._allowed_in_batch(state.memory[1])
-        scores = self._prepared.subset_scores(self._inner(state), words.subset)
-        return (scores + words.bias[state.sentence]).log_softmax(dim=1), words.words
-
-    def _allowed_in_batch(self, allowed: Tensor) -> _AllowedWords:
-        """Return the words that any sentence allows. All steps of a batch need the same, so it is cached."""
-        if self._last is None or self._last.allowed is not allowed:
-            words = allowed.any(dim=0).nonzero()[:, 0]  # (n,)
-            is_allowed = allowed.index_select(1, words)  # (sentences, n)
-            bias = torch.zeros(is_allowed.shape).masked_fill_(~is_allowed, -np.inf)
-            self._last = _AllowedWords(allowed, words, self.model.word_subset(words), bias)
-        return self._last
+        """Return log P of the words in the shortlist of each row's sentence, and their ids.  # (rows, n) each"""
+        lists = state.memory[1]  # (sentences, n)
+        if self._last is None or self._last.words is not lists:  # most steps of a search have the same sentences
+            self._last = self.model.word_subset(lists)
+        inner = State(state.rows, state.memory[0], state.sentence)
+        scores = self._prepared.subset_scores(inner, self._last)
+        assert state.sentence is not None
+        return scores.log_softmax(dim=1), lists.index_select(0, state.sentence)
 
     def log_probs(self, state: State) -> Tensor:
         return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))

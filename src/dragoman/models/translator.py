@@ -392,11 +392,11 @@ class Translator(NeuralModel, BaseTranslator):
         return TranslatorScorer(self).attention(state)
 
     def word_subset(self, words: Tensor) -> WordSubset:
-        """Prepare the scores of some words.  # words: (n,)"""
+        """Return the parameters of some words for each sentence.  # words: (sentences, n)"""
         return TranslatorScorer(self).word_subset(words)
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
-        """Return log P of some words, up to a constant per row.  # (rows, n)"""
+        """Return log P of the words of each row's sentence, up to a constant per row.  # (rows, n)"""
         return TranslatorScorer(self).subset_scores(state, subset)
 
     def prepare_for_search(self) -> TranslatorScorer:

@@ -105,18 +105,23 @@ class TranslatorScorer:
         return self
 
     def word_subset(self, words: Tensor) -> WordSubset:
-        """Prepare the scores of some words.  # words: (n,)"""
+        """Return the parameters of some words for each sentence.  # words: (sentences, n)"""
+        output = self.model.output
+        assert isinstance(output, FullSoftmax), "words of a class are scored together"
         with self.model.evaluation_mode():
-            return self.model.output.subset(words, self.model.tied_weight)
+            return output.subset(words, self.model.tied_weight)
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
-        """Return log P of some words, up to a constant per row.  # (rows, n)"""
+        """Return log P of the words of each row's sentence, up to a constant per row.  # (rows, n)"""
         lexicon = self.model.lexicon
+        assert state.sentence is not None, "the words belong to sentences"
         with self.model.evaluation_mode():
-            scores = subset.scores(self._features(state)).cpu()
-            if lexicon is None or state.sentence is None:
+            layout = RowLayout.of(state.sentence, len(subset.words))
+            scores = layout.to_rows(subset.scores(layout.to_grid(self._features(state)))).cpu()
+            if lexicon is None or state.memory is None:
                 return scores
-            return lexicon.subset_scores(scores, subset.words, *self._candidate_boosts(lexicon, state))
+            words = subset.words.index_select(0, state.sentence)
+            return lexicon.subset_scores(scores, words, *self._candidate_boosts(lexicon, state))
 
     def _features(self, state: State) -> Tensor:
         """Return the input of the output layer: [h; c], or a tanh layer of it.  # (rows, inputs)"""
