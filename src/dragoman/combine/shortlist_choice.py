@@ -22,7 +22,8 @@ from dragoman.models.two_way import TwoWayTranslator
 MIN_WORDS = 1_000  # in the target vocabulary: with fewer, there is little to save
 MIN_SENTENCES = 100  # of the dev text
 MIN_SPEEDUP = 1.1
-GROUPS = 8  # of sentences, which are translated with the shortlist and without it in turn
+GROUP_SIZE = 64  # sentences that are translated at once, with the shortlist and without it in turn
+MIN_GROUPS = 4
 MAX_SHARE = 0.05  # of the time limit, for the aligner
 ALIGNER_STARTUP = 2.0  # seconds
 CELLS_PER_SECOND = 1e6  # pairs of a source and a target token of a sentence pair that an aligner learns from
@@ -72,7 +73,8 @@ def choose_shortlist(
     speedups = []
     for translator in translators:
         translator.translate_text(lines[:1])  # which prepares it
-    for number, group in enumerate(np.array_split(np.arange(len(lines)), GROUPS)):
+    groups = np.array_split(np.arange(len(lines)), max(MIN_GROUPS, len(lines) // GROUP_SIZE))
+    for number, group in enumerate(groups):
         seconds = [0.0, 0.0]
         for which in (0, 1) if number % 2 else (1, 0):
             start = perf_counter()
