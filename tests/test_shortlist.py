@@ -21,6 +21,7 @@ from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import END, START, UNK
 from dragoman.evaluation.translator import ReferenceData, evaluate_translator
 from dragoman.models.translator import Translator
+from dragoman.nn import output
 from dragoman.search.beam import beam_search
 from dragoman.search.scorers import PrefixConstrainedScorer
 from small_translators import ENGLISH, GERMAN
@@ -109,6 +110,18 @@ def test_probabilities_are_normalised_over_the_shortlist() -> None:
     assert not allowed[:, START].any() and allowed[:, [END, UNK]].all() and not allowed.all(dim=0)[UNK + 1 :].all()
     expected = model.log_probs(exact).masked_fill(~allowed, -torch.inf).log_softmax(dim=1)
     torch.testing.assert_close(listed.log_probs(state), expected)
+
+
+@pytest.mark.parametrize("settings", [{}, {"lexicon": True}, {"attention": "none"}], ids=str)
+def test_parameters_may_be_copied_or_not(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies for each sentence cost memory, so large batches score all words."""
+    listed, log_probs = ShortlistScorer(trained(**settings), shortlist()), []
+    for copies in (0, 1000):
+        monkeypatch.setattr(output, "MAX_COPIES", copies)
+        state = listed.start(Batch.empty(len(GERMAN), SOURCE.encode(GERMAN)))
+        assert (listed.model.word_subset(state.memory[1]).weights is None) == (copies == 0)
+        log_probs.append(listed.log_probs(state))
+    torch.testing.assert_close(*log_probs)
 
 
 def test_search_with_and_without_the_sparse_interface_agree() -> None:

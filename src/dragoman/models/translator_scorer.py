@@ -85,8 +85,8 @@ class TranslatorScorer:
         model = self.model
         with model.evaluation_mode():
             x = self._features(state)
-            if self._scores is not None:
-                log_probs = self._scores(x).log_softmax(dim=1).cpu()
+            if isinstance(model.output, FullSoftmax):
+                log_probs = self._all_scores(x).log_softmax(dim=1).cpu()
             else:
                 log_probs = model.output.log_probs(x, model.tied_weight).cpu()
             if model.lexicon is None or state.sentence is None:
@@ -116,12 +116,22 @@ class TranslatorScorer:
         lexicon = self.model.lexicon
         assert state.sentence is not None, "the words belong to sentences"
         with self.model.evaluation_mode():
-            layout = RowLayout.of(state.sentence, len(subset.words))
-            scores = layout.to_rows(subset.scores(layout.to_grid(self._features(state)))).cpu()
+            words, x = subset.words.index_select(0, state.sentence), self._features(state)
+            if subset.weights is None:
+                scores = self._all_scores(x).cpu().gather(1, words)
+            else:
+                layout = RowLayout.of(state.sentence, len(subset.words))
+                scores = layout.to_rows(subset.scores(layout.to_grid(x))).cpu()
             if lexicon is None or state.memory is None:
                 return scores
-            words = subset.words.index_select(0, state.sentence)
             return lexicon.subset_scores(scores, words, *self._candidate_boosts(lexicon, state))
+
+    def _all_scores(self, x: Tensor) -> Tensor:
+        """Return the input of the softmax over all words.  # (rows, inputs) -> (rows, |V|)"""
+        if self._scores is not None:
+            return self._scores(x)
+        assert isinstance(self.model.output, FullSoftmax)
+        return torch.nn.functional.linear(x, *self.model.output.weights(self.model.tied_weight))
 
     def _features(self, state: State) -> Tensor:
         """Return the input of the output layer: [h; c], or a tanh layer of it.  # (rows, inputs)"""

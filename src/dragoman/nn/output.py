@@ -24,17 +24,19 @@ from dragoman.nn.layers import empty_linear, glorot_
 from dragoman.nn.step_products import GradientContext, product_dtype
 
 CACHE_SIZE = 1 << 20  # scores computed at a time
+MAX_COPIES = 4  # of each word's parameters on average, for products with the words of each sentence
 
 
 class WordSubset(NamedTuple):
-    """Some words for each sentence of a batch, and their parameters."""
+    """Some words for each sentence of a batch, and their parameters, unless it is better to score all words."""
 
     words: Tensor  # (sentences, n)
-    weights: Tensor  # (sentences, inputs, n)
-    bias: Tensor  # (sentences, 1, n)
+    weights: Tensor | None = None  # (sentences, inputs, n)
+    bias: Tensor | None = None  # (sentences, 1, n)
 
     def scores(self, x: Tensor) -> Tensor:
         """Return log p of the words up to a constant per row.  # (sentences, width, inputs) -> (sentences, width, n)"""
+        assert self.weights is not None and self.bias is not None
         return torch.baddbmm(self.bias, x, self.weights)
 
 
@@ -96,7 +98,12 @@ class FullSoftmax(nn.Module):
         return target_log_probs(x, *self.weights(tied), targets, label_smoothing)
 
     def subset(self, words: Tensor, tied: Tensor | None = None) -> WordSubset:
-        """Return the parameters of some words for each sentence; `<s>` has no probability.  # words: (sentences, n)"""
+        """Return the parameters of some words for each sentence; `<s>` has no probability.  # words: (sentences, n)
+
+        They are copied, so for many words in all, which take long to read, it is better to score all words once.
+        """
+        if words.numel() > MAX_COPIES * len(self.bias):
+            return WordSubset(words)
         W, b = (part[words.to(part.device)] for part in self.weights(tied))
         return WordSubset(words, W.transpose(1, 2), b[:, None])
 
