@@ -26,6 +26,7 @@ from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import LinePairs
 from dragoman.data.vocabulary import UNK
 from dragoman.evaluation.task_scores import TaskScores, score_task
+from dragoman.evaluation.translator import evaluate_translator
 from dragoman.io.storage import CONFIG_FILE, SHORTLIST, SHORTLIST_FILE
 from dragoman.models.planning import reserve_for_search
 from dragoman.models.quantized_translator import QuantizedTranslator
@@ -74,6 +75,8 @@ def test_a_stored_shortlist_is_used_by_searches_and_not_by_likelihoods(directory
     assert model.likelihood(GERMAN, ENGLISH) == plain.likelihood(GERMAN, ENGLISH)
     sampled, exact = (one.sample(GERMAN[:3], 2, seed=3) for one in (model, plain))
     assert [[t.text for t in row] for row in sampled] == [[t.text for t in row] for row in exact]
+    diagnosed, expected = (evaluate_translator(one, GERMAN, ENGLISH, diagnose=True) for one in (model, plain))
+    assert diagnosed.errors == expected.errors and not diagnosed.with_shortlist
     [without] = load_with_shortlists([directory], Path("none"))
     assert found(without) == found(plain)
 
