@@ -30,7 +30,8 @@ import yaml
 import dragoman
 from dragoman import Corpus
 from dragoman.align.aligner import Aligner
-from dragoman.combine.shortlist import Shortlist, ShortlistScorer
+from dragoman.align.shortlist import Shortlist
+from dragoman.combine.shortlist import ShortlistScorer
 from dragoman.data.alignments import WordAlignments
 from dragoman.data.brown import brown_clusters
 from dragoman.data.corpus import BidirectionalCorpus

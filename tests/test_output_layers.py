@@ -107,11 +107,13 @@ def test_target_log_probs_equal_those_of_all_words(name: str, x: Tensor, targets
         torch.testing.assert_close(first, other)
 
 
-@every_layer
-def test_subset_scores_are_log_probs_up_to_a_constant(name: str, x: Tensor) -> None:
-    layer, words = LAYERS[name](), torch.tensor([7, 1, 12, 3])
-    scores = layer.subset(words).scores(x)
-    torch.testing.assert_close(scores.log_softmax(dim=1), layer.log_probs(x)[:, words].log_softmax(dim=1))
+def test_subset_scores_are_log_probs_up_to_a_constant(x: Tensor) -> None:
+    layer, words = LAYERS["full"](), torch.tensor([[7, 1, 12, START], [3, 2, 7, 1]])  # of two sentences
+    grid = x[:6].view(2, 3, -1)
+    scores = layer.subset(words).scores(grid).log_softmax(dim=2)
+    for sentence in range(2):
+        expected = layer.log_probs(grid[sentence])[:, words[sentence]].log_softmax(dim=1)
+        torch.testing.assert_close(scores[sentence], expected)
 
 
 @every_layer

@@ -34,8 +34,9 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("has_kernel", [True, False])
-@pytest.mark.parametrize("rows", [1, ROWS, 64])
+@pytest.mark.parametrize("rows", [0, 1, ROWS, 33, 64])
 def test_a_packed_matrix_gives_the_same_products(rows: int, has_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "MIN_SIZE", 1)
     if not has_kernel:
         monkeypatch.setattr(packed, "can_pack", lambda W: False)
     W, b, x = random(OUTPUTS, INPUTS), random(OUTPUTS, seed=1), random(rows, INPUTS, seed=2)
@@ -55,6 +56,13 @@ def test_an_int8_matrix_multiplies_rounded_numbers_exactly(has_kernel: bool, mon
     result = Int8Matrix(W, b)(x)
     torch.testing.assert_close(result.double(), expected, rtol=1e-5, atol=1e-5)
     assert (result - (x @ W.t() + b)).abs().max() < 0.02 * (x @ W.t()).abs().max()
+
+
+def test_many_numbers_of_rows_are_few_shapes() -> None:
+    """For each shape oneDNN compiles and keeps functions."""
+    rounded = [packed.rounded_rows(rows) for rows in range(1, 641)]
+    assert all(rows <= size <= 1.125 * rows for rows, size in enumerate(rounded, start=1))
+    assert len(set(rounded)) <= 64
 
 
 def test_a_row_does_not_depend_on_the_others() -> None:

@@ -10,8 +10,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.nn import products
+from dragoman.nn.int8 import has_int8_products
 from dragoman.nn.layers import empty_linear
+from dragoman.nn.packed import pack_float32
 from dragoman.nn.products import add_linear, linear, matmul, prefers_onednn
+from dragoman.training.precision import has_fast_bfloat16
 
 ROWS, INPUTS, OUTPUTS = 40, 48, 56
 AMD = {"cpu_name": "AMD EPYC", "avx512_f": True}
@@ -34,6 +37,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
     monkeypatch.setattr(products, "prefers_onednn", lambda: True)
     monkeypatch.setattr(products, "MIN_SIZE", 0)
+    monkeypatch.setattr(products, "MIN_INNER", 0)
     monkeypatch.setattr(products, "_onednn_linear", record)
     return shapes
 
@@ -85,6 +89,24 @@ def test_sums_and_transposed_operands(calls: list[tuple[int, ...]]) -> None:
     torch.testing.assert_close(matmul(p.t(), x), p.t() @ x, rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(matmul(p, W), p @ W, rtol=1e-5, atol=1e-4)
     assert len(calls) == 3
+
+
+@onednn
+@pytest.mark.parametrize("bias", [torch.arange(2.0 * OUTPUTS)[::2], torch.ones(1).expand(OUTPUTS)])
+def test_biases_with_strides(bias: Tensor, calls: list[tuple[int, ...]]) -> None:
+    x, W = tensors((ROWS, INPUTS), (OUTPUTS, INPUTS))
+    torch.testing.assert_close(linear(x, W, bias), functional.linear(x, W, bias), rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(pack_float32(W, bias)(x), functional.linear(x, W, bias), rtol=1e-5, atol=1e-4)
+    assert len(calls) >= 1
+
+
+def test_what_onednn_cannot_compute_is_left_to_torch(calls: list[tuple[int, ...]]) -> None:
+    x, W = tensors((ROWS, INPUTS), (OUTPUTS, INPUTS))
+    assert torch.equal(linear(x[0], W), functional.linear(x[0], W))
+    assert torch.equal(linear(x, W, torch.ones(1)), functional.linear(x, W, torch.ones(1)))
+    with pytest.raises(RuntimeError, match="40x48 and 56x48"):
+        linear(x, W.t())
+    assert not calls
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
@@ -139,3 +161,10 @@ def test_the_processor_decides(
     assert prefers_onednn.__wrapped__() is expected
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
     assert prefers_onednn.__wrapped__() is False
+
+
+def test_versions_of_torch_that_do_not_report_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert prefers_onednn.__wrapped__() is False
+    assert not has_int8_products()
+    assert not has_fast_bfloat16.__wrapped__("cpu")

@@ -129,7 +129,7 @@ def test_files_of_two_versions_are_never_mixed(tmp_path: Path, monkeypatch: pyte
             translators()["two"].save(tmp_path / "de-en", replace=True)
         return model
 
-    monkeypatch.setattr("dragoman.serve.registry.load_translator", load_and_replace)
+    monkeypatch.setattr("dragoman.combine.load_translators.load_translator", load_and_replace)
     loaded, expected = entry.load_translator().state_dict(), translators()["two"].state_dict()
     assert len(loads) == 2 and all((loaded[name] == expected[name]).all() for name in expected)
     assert entry.load_translator() is entry.model and len(loads) == 2
@@ -149,7 +149,9 @@ def test_file_truncated_in_place_is_noticed_before_use(
             return client.post("/v1/score", json={"models": ["kn"], "text": "the dog"})
 
         assert score().status_code == 200
-        monkeypatch.setattr("dragoman.serve.registry.load", lambda path: loads.append(path) or load(path))
+        monkeypatch.setattr(
+            "dragoman.serve.registry.load_language_model", lambda path, precision: loads.append(path) or load(path)
+        )
         with (tmp_path / "kn" / name).open("r+b") as file:
             file.truncate(len(contents) // 3)
         for _ in range(3):

@@ -12,15 +12,18 @@ import torch
 
 from dragoman import Corpus, DataError, fit
 from dragoman.align.aligner import Aligner
+from dragoman.align.shortlist import Shortlist
 from dragoman.combine.ensemble import Ensemble
-from dragoman.combine.shortlist import Shortlist, ShortlistScorer
+from dragoman.combine.shortlist import ShortlistScorer
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import END, START, UNK
 from dragoman.evaluation.translator import ReferenceData, evaluate_translator
 from dragoman.models.translator import Translator
+from dragoman.nn import output
 from dragoman.search.beam import beam_search
+from dragoman.search.scorers import PrefixConstrainedScorer
 from small_translators import ENGLISH, GERMAN
 
 SOURCE, TARGET = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
@@ -109,6 +112,18 @@ def test_probabilities_are_normalised_over_the_shortlist() -> None:
     torch.testing.assert_close(listed.log_probs(state), expected)
 
 
+@pytest.mark.parametrize("settings", [{}, {"lexicon": True}, {"attention": "none"}], ids=str)
+def test_parameters_may_be_copied_or_not(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies for each sentence cost memory, so large batches score all words."""
+    listed, log_probs = ShortlistScorer(trained(**settings), shortlist()), []
+    for copies in (0, 1000):
+        monkeypatch.setattr(output, "MAX_COPIES", copies)
+        state = listed.start(Batch.empty(len(GERMAN), SOURCE.encode(GERMAN)))
+        assert (listed.model.word_subset(state.memory[1]).weights is None) == (copies == 0)
+        log_probs.append(listed.log_probs(state))
+    torch.testing.assert_close(*log_probs)
+
+
 def test_search_with_and_without_the_sparse_interface_agree() -> None:
     listed = ShortlistScorer(trained(), shortlist())
     source = SOURCE.encode(GERMAN)
@@ -155,18 +170,22 @@ def test_an_ensemble_computes_only_the_possible_words(mode: Any, lists: tuple[in
     first, second = (member.log_probs(member.start(batch)) for member in members)
     by_hand = ((first.exp() + second.exp()) / 2).log() if mode == "linear" else (first + second).log_softmax(dim=1)
     torch.testing.assert_close(both.log_probs(state), by_hand)
-    possible = by_hand.isfinite().any(dim=0).nonzero()[:, 0]
-    assert possible.tolist() == (list(range(1, len(TARGET.vocab))) if words is None else words.tolist())  # not <s>
-    assert sparse.shape == (len(GERMAN), len(TARGET.vocab) if words is None else len(words))
+    is_restricted = lists == (2, 2) or (lists == (2, None) and mode == "log-linear")
+    assert (words is not None) == is_restricted
+    assert sparse.shape == (len(GERMAN), len(TARGET.vocab)) if words is None else words.shape
+    for row, log_probs in zip([] if words is None else words, by_hand, strict=False):
+        assert set(log_probs.isfinite().nonzero()[:, 0].tolist()) == set(row.tolist()) - {START}  # which is padding
 
 
-def test_a_prefix_must_be_in_the_shortlist() -> None:
-    listed = ShortlistScorer(trained(), shortlist(1, 1))
+def test_translations_with_a_prefix_are_searched_over_all_words() -> None:
+    model = trained()
+    listed = ShortlistScorer(model, shortlist(1, 1))
     outside = next(word for word in TARGET.vocab.tokens[3:] if not allowed_in(listed, word))
+    with_prefix = listed.translate(GERMAN[:1], prefix=[outside])
+    assert with_prefix == model.translate(GERMAN[:1], prefix=[outside]) and with_prefix[0].tokens[0] == outside
+    constrained = PrefixConstrainedScorer(listed, [TARGET.vocab.id(outside)])
     with pytest.raises(DataError, match=f"{outside!r} has probability 0"):
-        listed.translate(GERMAN[:1], prefix=[outside])
-    within = next(word for word in TARGET.vocab.tokens[3:] if allowed_in(listed, word))
-    assert listed.translate(GERMAN[:1], prefix=[within])[0].tokens[0] == within
+        constrained.log_probs(constrained.start(Batch.empty(1, SOURCE.encode(GERMAN[:1]))))
 
 
 def allowed_in(listed: ShortlistScorer, word: str) -> bool:
@@ -177,7 +196,8 @@ def test_the_shortlist_may_be_smaller_than_the_beam() -> None:
     listed = ShortlistScorer(trained(), shortlist(0, 0))
     assert int(listed.shortlist.always_allowed.sum()) == 2  # </s> and <unk>
     [best] = beam_search(listed, Batch.empty(1, SOURCE.encode(GERMAN[:1])), 5, 5)
-    assert 1 <= len(best) <= 5 and all(set(hypothesis.ids) <= {UNK} for hypothesis in best)
+    allowed = {UNK, TARGET.vocab.id(".")}  # written alike in both languages
+    assert 1 <= len(best) <= 5 and all(set(hypothesis.ids) <= allowed for hypothesis in best)
 
 
 def test_shortlists_of_trees_use_their_leaves() -> None:

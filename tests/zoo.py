@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from dragoman import Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramModel, RecurrentModel, fit
 from dragoman.align.aligner import Aligner
+from dragoman.align.shortlist import Shortlist
 from dragoman.combine.buckets import make_bucketing
 from dragoman.combine.ensemble import Ensemble
-from dragoman.combine.shortlist import Shortlist, ShortlistScorer
+from dragoman.combine.shortlist import ShortlistScorer
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer

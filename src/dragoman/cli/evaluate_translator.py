@@ -23,7 +23,7 @@ from dragoman.cli.options import (
     limited_threads,
     parse_metrics,
 )
-from dragoman.core.defaults import MAX_TOKENS
+from dragoman.core.defaults import MAX_TOKENS, NO_SHORTLIST
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class TranslatorEvaluationOptions(OptionGroup):
         bool,
         option(
             "--diagnose",
-            "Also count search errors (the reference has a higher score than the translation) and model errors.",
+            "Also count search errors (the reference has a higher score than the translation) and model errors. The "
+            "search is over all words.",
         ),
     ] = False
     output: Annotated[Path | None, option("--output FILE", "Write the translations to this file.")] = None
@@ -123,7 +124,7 @@ def evaluate_translators(
             search.beam_size,
             search.length,
             search.coverage_penalty,
-            shortlist=search.shortlist is not None,
+            shortlist=any(model.has_shortlist for model in systems.values()),
             unknowns_replaced=search.replaces_unknowns,
             whole_lines=options.no_split,
         )
@@ -137,10 +138,10 @@ def _load_systems(
     models: Sequence[Path], options: TranslatorEvaluationOptions, precision: str | None
 ) -> dict[str, BaseTranslator]:
     """Check the options that concern the systems, and load them."""
-    from dragoman.combine.load_translators import ensemble_of, load_with_shortlists
+    from dragoman.combine.load_translators import ensemble_of, is_directory, load_with_shortlists
     from dragoman.models.loading import MODEL_CLASSES, TRANSLATOR_KINDS, check_distinct, read_model_kind
 
-    if options.diagnose and options.search.shortlist is not None:
+    if options.diagnose and is_directory(options.search.shortlist):
         raise DataError("--diagnose scores references without a shortlist; remove --shortlist")
     check_distinct(models)
     if options.output is not None and len(models) > 1 and not options.ensemble:
@@ -149,7 +150,8 @@ def _load_systems(
     for path in models:
         if (kind := read_model_kind(path)) in MODEL_CLASSES and kind not in TRANSLATOR_KINDS:
             raise DataError(f"{path}: is a language model ({kind}), not a translator; evaluate it with --text FILE")
-    loaded = load_with_shortlists(models, options.search.shortlist, precision)
+    shortlist = Path(NO_SHORTLIST) if options.diagnose else options.search.shortlist
+    loaded = load_with_shortlists(models, shortlist, precision)
     warn_if_unfinished(models)
     if options.ensemble and len(loaded) > 1:
         return {" + ".join(map(str, models)): ensemble_of(models, loaded)}
@@ -219,5 +221,8 @@ def _format_json(
     if not options.by_length:
         for report in reports:
             del report["by_length"]
+    for report, result in zip(reports, evaluations.values(), strict=True):
+        if result.with_shortlist:
+            report.setdefault("shortlist", "stored")
     several = {"models": reports, "paired_bootstrap": [comparison.as_dict() for comparison in comparisons]}
     return json.dumps(reports[0] if len(reports) == 1 else several, allow_nan=False)

@@ -12,6 +12,7 @@ from time import perf_counter
 import dragoman
 from dragoman.cli.commands import program_help
 from dragoman.core.busy import set_wait_policy
+from dragoman.core.memory import limit_kernel_caches
 
 _start_time = perf_counter()  # of the command
 
@@ -36,6 +37,7 @@ def main(argv: list[str] | None = None) -> int:
             code = 0
         else:
             set_wait_policy()
+            limit_kernel_caches()
             from dragoman.cli.app import run
 
             code = run(arguments)

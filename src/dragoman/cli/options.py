@@ -67,6 +67,15 @@ ForceFile = Annotated[bool, option("--force", "Replace an existing file.")]
 Picture = Annotated[Path | None, option("--picture FILE", "Also draw a figure: .svg or .png.")]
 Json = Annotated[bool, option("--json", "Print one JSON object; infinite and undefined values are null.")]
 Seed = Annotated[int, option("--seed N", "Random seed.")]
+Shortlist = Annotated[
+    Path | None,
+    option(
+        "--shortlist none|DIR",
+        "For speed: restrict each translation to frequent words and the translations of its source words in the lexicon "
+        "of this aligner (see dragoman align). Probabilities are normalised over these words. Default: the shortlist "
+        "that the translator was given in training, if it has one. none: all words.",
+    ),
+]
 Precision = Annotated[
     str | None,
     option(
@@ -164,14 +173,7 @@ class SearchOptions(OptionGroup):
             "long numbers are corrected, and lines in odd capitals are read as usual text.",
         ),
     ] = False
-    shortlist: Annotated[
-        Path | None,
-        option(
-            "--shortlist DIR",
-            "For speed: restrict each translation to frequent words and the translations of its source words in the "
-            "lexicon of this aligner (see dragoman align). Probabilities are normalised over these words.",
-        ),
-    ] = None
+    shortlist: Shortlist = None
     replace_unknowns: Annotated[
         bool,
         option(

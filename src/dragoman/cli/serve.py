@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +13,10 @@ from dragoman import __version__
 from dragoman.cli.errors import INTERRUPTED
 from dragoman.cli.messages import info
 from dragoman.cli.option_groups import OptionGroup, argument, option, with_option_groups
-from dragoman.cli.options import Precision, Threads
+from dragoman.cli.options import Precision, Shortlist, Threads
 from dragoman.core.errors import DataError
 from dragoman.serve import RequestLimits, ServerOptions
 
-# The number of compiled kernels that oneDNN keeps. One for every text length would use more and more memory.
-KERNEL_CACHE = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 KEYS = "API keys"  # heading in the help
 DEFAULT, LISTEN = RequestLimits(), ServerOptions()
 
@@ -127,6 +124,7 @@ def serve(
         ),
     ] = None,
     limits: RequestLimitOptions = RequestLimitOptions(),
+    shortlist: Shortlist = None,
     precision: Precision = None,
     threads: Threads = None,
     log_requests: Annotated[
@@ -160,7 +158,6 @@ def serve(
         return
     if not models:
         raise DataError("no model given; name the directory of one: dragoman serve MODEL")
-    os.environ.setdefault(*KERNEL_CACHE)
     from dragoman.core.threads import limit_threads
     from dragoman.serve.server import serve_models
 
@@ -172,6 +169,7 @@ def serve(
             api_keys=api_keys,
             lexicon=lexicon,
             precision=precision,
+            shortlist=shortlist,
             log_texts=log_texts,
             log_requests=log_requests,
             version=__version__,

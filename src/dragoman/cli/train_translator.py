@@ -5,15 +5,16 @@ from __future__ import annotations
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.fine_tuning import FromOptions, ReplayPairOptions
 from dragoman.cli.main import seconds_since_start
 from dragoman.cli.messages import info, status, suggest_command, warn, warn_if_mostly_unknown
-from dragoman.cli.option_groups import GivenSettings, with_option_groups
+from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
 from dragoman.cli.options import Force, Output, lock_output
 from dragoman.cli.progress import fit_with_progress
 from dragoman.cli.translator_options import TextOptions, TokenizerOptions
+from dragoman.core.defaults import NO_SHORTLIST
 from dragoman.core.errors import DataError
 from dragoman.models.configs import TranslatorConfig, size_preset
 from dragoman.training.config import TRANSLATOR, TrainingConfig
@@ -49,6 +50,14 @@ def train_translator(
     given: GivenSettings,
     model_config: TranslatorConfig,
     training_config: TrainingConfig = TRANSLATOR,
+    shortlist: Annotated[
+        str,
+        option(
+            "--shortlist auto|none",
+            "auto: make a shortlist for the search, and keep it if the dev text is translated no worse and clearly "
+            "faster with it. none: search over all words.",
+        ),
+    ] = "auto",
     force: Force = False,
 ) -> None:
     """Train a translator: an encoder-decoder with attention.
@@ -73,6 +82,8 @@ def train_translator(
     from dragoman.models.planning import StoredRun
     from dragoman.models.translator_training import describe_data
 
+    if shortlist not in ("auto", NO_SHORTLIST):
+        raise DataError(f"--shortlist {shortlist}: choose auto or none")
     start.check_output(output)
     check_training_directory(output, replace=force)
     lock_output(output)
@@ -85,7 +96,8 @@ def train_translator(
     ):
         info(message)
     data, old_dev = _encode_texts(setup, texts, replay)
-    reserve = _reserve_for_dev(data, base)
+    shortlist_seconds = _shortlist_seconds(shortlist, setup)
+    reserve = _reserve_for_dev(data, base, shortlist_seconds)
     result = fit_with_progress(
         setup.translator,
         data,
@@ -100,7 +112,8 @@ def train_translator(
     minutes = setup.training.minutes
     share = 1.0 if minutes is None else reserve.share_within(60 * minutes, result.prediction_seconds)
     is_pair_file = texts.pair_file.pairs is not None
-    _report(result, output, setup, old_dev, base, share, is_pair_file=is_pair_file)
+    with_shortlist = shortlist_seconds is not None
+    _report(result, output, setup, old_dev, base, share, is_pair_file=is_pair_file, with_shortlist=with_shortlist)
 
 
 def _set_up(
@@ -174,13 +187,29 @@ def _encode_texts(
     return (pairs, dev, old, old_dev), old_dev_lines
 
 
-def _reserve_for_dev(data: TrainingTexts, base: Translator | None) -> TimeReserve:
-    """Return the time for translating the dev texts: after training, and before it with the model of --from."""
+def _shortlist_seconds(shortlist: str, setup: TrainingSetup) -> float | None:
+    """Return how long an aligner for a shortlist takes; None if there will be no shortlist."""
+    from dragoman.combine.shortlist_choice import alignment_seconds, has_time_for_shortlist, may_use_shortlist
+
+    if shortlist == NO_SHORTLIST or not may_use_shortlist(setup.translator, setup.dev):
+        return None
+    if not has_time_for_shortlist(setup.pairs, setup.training.minutes):
+        info("no shortlist is made, because an aligner takes too much of the time")
+        return None
+    return alignment_seconds(setup.pairs)
+
+
+def _reserve_for_dev(data: TrainingTexts, base: Translator | None, shortlist_seconds: float | None) -> TimeReserve:
+    """Return the time for translating the dev texts: after training, and before it with the model of --from.
+
+    If there may be a shortlist, the dev text is translated with and without it.
+    """
     from dragoman.models.planning import reserve_for_search
 
     _, dev, _, old_dev = data
     predictions = sum(int(text.sizes.sum()) for text in (dev, old_dev) if text is not None)
-    return reserve_for_search(predictions if base is None else 2 * predictions)
+    again = 0 if dev is None or shortlist_seconds is None else int(dev.sizes.sum())
+    return reserve_for_search(predictions if base is None else 2 * predictions, again, shortlist_seconds or 0.0)
 
 
 def _report(
@@ -192,13 +221,14 @@ def _report(
     share: float,
     *,
     is_pair_file: bool,
+    with_shortlist: bool,
 ) -> None:
     """Print what the translator does with a share of the dev texts, and what to do next."""
     from dragoman.models.dev_report import model_directories, report_on_dev
 
     translators = model_directories(output, setup.translator)
     with status("translating the dev text"):
-        report = report_on_dev(result, translators, setup, old_dev, base, share)
+        report = report_on_dev(result, translators, setup, old_dev, base, share, chooses_shortlist=with_shortlist)
     for line in report.lines:
         info(line)
     path = next(iter(translators))

@@ -132,11 +132,11 @@ def _load(
     needs_attention: bool,
 ) -> BaseTranslator:
     """Load translators as one, and check the options that depend on it before the first line is read."""
-    from dragoman.combine.load_translators import load_translators, require_attention
+    from dragoman.combine.load_translators import is_directory, load_translators, require_attention
 
     model = load_translators(models, **vars(fusion), shortlist=search.shortlist, precision=precision)
     warn_if_unfinished(models)
-    if search.shortlist is not None:
+    if is_directory(search.shortlist):
         over = "over the words of each line's shortlist"
         info(f"--shortlist {search.shortlist}: probabilities are normalised {over}")
     model.length_handling(search.length)

@@ -89,7 +89,10 @@ class Combination:
         return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))  # (rows, |V|)
 
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
-        """Return log P of the tokens that any member (linear) or all members (log-linear) allow.  # (rows, n), (n,)"""
+        """Return log P of the tokens that any member (linear) or all members (log-linear) allow.
+
+        # (rows, n), (n,) or (rows, n)
+        """
         members, states, weights = zip(*self._weighted_member_states(state), strict=True)
         candidates = [candidate_log_probs(member, part) for member, part in zip(members, states, strict=True)]
         ids = _candidate_ids([member_ids for _, member_ids in candidates], self.mode)
@@ -99,7 +102,7 @@ class Combination:
                 parts.append(log_probs)
                 continue
             scattered = scatter_to_vocabulary(log_probs, member_ids, len(self.vocab))
-            parts.append(scattered if ids is None else scattered.index_select(1, ids))
+            parts.append(scattered if ids is None else scattered.gather(1, ids.expand(len(scattered), -1)))
         if self.mode == "linear":
             return log_weighted_sum(parts, [math.log(weight) for weight in weights]), ids
         return _log_linear_product(parts, weights), ids
@@ -141,7 +144,10 @@ class Combination:
 
 
 def _candidate_ids(id_lists: Sequence[Tensor | None], mode: CombinationMode) -> Tensor | None:
-    """Return the ids in any list (linear) or in all lists (log-linear); None stands for all ids.  # (n,)"""
+    """Return the ids in any list (linear) or in all lists (log-linear); None stands for all ids.
+
+    If rows have lists of their own, different ones of the members give None.  # (n,) or (rows, n)
+    """
     import torch
 
     lists = [ids for ids in id_lists if ids is not None]
@@ -149,6 +155,8 @@ def _candidate_ids(id_lists: Sequence[Tensor | None], mode: CombinationMode) -> 
         return None
     if all(ids.equal(lists[0]) for ids in lists[1:]):
         return lists[0]
+    if any(ids.dim() == 2 for ids in lists):
+        return None
     ids, counts = torch.cat(lists).unique(return_counts=True)
     return ids if mode == "linear" else ids[counts == len(lists)]
 
@@ -229,11 +237,24 @@ class Ensemble(Combination, BaseTranslator):
     def has_attention(self) -> bool:
         return any(isinstance(member, BaseTranslator) and member.has_attention for member in self.members)
 
+    @property
+    def has_shortlist(self) -> bool:
+        """Whether shortlists save time: an average is over all words if any member is."""
+        have_one = [isinstance(member, BaseTranslator) and member.has_shortlist for member in self.members]
+        return all(have_one) if self.mode == "linear" else any(have_one)
+
     def prepare_for_search(self) -> Combination:
         """Return an equivalent scorer whose translators are prepared for search."""
         members = [
             member.prepare_for_search() if isinstance(member, BaseTranslator) else member for member in self.members
         ]
+        return Combination(members, self.weights, self.mode)
+
+    def search_scorer(self) -> Combination:
+        """Return the scorer for searches. It uses the shortlists only if `has_shortlist`."""
+        if not self.has_shortlist:
+            return self.without_shortlist.prepare_for_search()
+        members = [member.search_scorer() if isinstance(member, BaseTranslator) else member for member in self.members]
         return Combination(members, self.weights, self.mode)
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.core.defaults import NO_SHORTLIST
 from dragoman.core.errors import DataError
 from dragoman.data.tokenizer import TREE
 from dragoman.models.loading import check_distinct, load_language_model, load_translator
@@ -14,9 +15,9 @@ from dragoman.models.translation import BaseTranslator
 # Aligners and ensembles are imported when they are used: one translator starts faster without them.
 if TYPE_CHECKING:
     from dragoman.align.aligner import Aligner
+    from dragoman.align.shortlist import Shortlist
     from dragoman.align.unknown_words import UnknownReplacer
     from dragoman.combine.ensemble import CombinationMode
-    from dragoman.combine.shortlist import Shortlist
 
 DEFAULT_LM_WEIGHT = 0.2
 
@@ -37,7 +38,8 @@ def load_translators(
         language_model: directory of a language model over the target's tokens, used in fusion.
         lm_weight: its share with linear fusion, its exponent with log-linear fusion. Default: 0.2.
         fusion: "linear" or "log-linear". Default: log-linear.
-        shortlist: directory of an aligner whose lexicon restricts the words of each translation.
+        shortlist: directory of an aligner whose lexicon restricts the words of each translation; "none": all words.
+            Default: the shortlists of the translators.
         precision: see `load_with_precision`.
     """
     if language_model is None and (lm_weight is not None or fusion is not None):
@@ -46,7 +48,7 @@ def load_translators(
         raise DataError(f"--fusion {fusion}: choose linear or log-linear")
     if fusion == "linear" and (lm_weight or 0) >= 1:
         raise DataError(f"--lm-weight {lm_weight}: with --fusion linear it is a share and must be below 1")
-    if fusion == "linear" and shortlist is not None:
+    if fusion == "linear" and is_directory(shortlist):
         raise DataError("--shortlist excludes words that --fusion linear would allow again; use --fusion log-linear")
     check_distinct(paths)
     model, path = ensemble_of(paths, load_with_shortlists(paths, shortlist, precision)), paths[0]
@@ -74,13 +76,20 @@ def ensemble_of(paths: Sequence[Path], models: Sequence[BaseTranslator]) -> Base
     return Ensemble(models, names=[str(path) for path in paths])
 
 
+def is_directory(shortlist: Path | None) -> bool:
+    """Return whether this is the directory of an aligner; otherwise it is None or "none"."""
+    return shortlist is not None and str(shortlist) != NO_SHORTLIST
+
+
 def load_with_shortlists(
     paths: Sequence[Path], aligner: Path | None, precision: str | None = None
 ) -> list[BaseTranslator]:
-    """Load translators, with shortlists from the lexicon of an aligner if there is one."""
+    """Load translators with their own shortlists, those from the lexicon of an aligner, or none ("none")."""
     models: list[BaseTranslator] = [load_translator(path, precision) for path in paths]
     if aligner is None:
         return models
+    if not is_directory(aligner):
+        return [model.without_shortlist for model in models]
     from dragoman.align.aligner import Aligner
     from dragoman.combine.shortlist import ShortlistScorer
 
@@ -96,8 +105,8 @@ def load_with_shortlists(
 
 def _shortlist(aligner: Aligner, model: BaseTranslator, name: str, path: Path) -> Shortlist:
     """Return a shortlist from the direction of the aligner that covers more of the translator's source."""
+    from dragoman.align.shortlist import Shortlist
     from dragoman.align.unknown_words import MIN_COVERAGE
-    from dragoman.combine.shortlist import Shortlist
 
     vocabularies = model.source.vocab, model.target.vocab
     directions = (aligner.forward, aligner.backward)

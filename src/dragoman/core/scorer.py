@@ -93,18 +93,18 @@ class AttentionScorer(Scorer, Protocol):
 
 @runtime_checkable
 class SubsetScorer(Scorer, Protocol):
-    """A scorer that can compare some tokens without computing the scores of all."""
+    """A scorer that can compare some tokens of each sentence without computing the scores of all."""
 
     def prepare_for_search(self) -> SubsetScorer:
         """Return an equivalent scorer that is faster, for searching without training it."""
         ...
 
     def word_subset(self, words: Tensor) -> Any:
-        """Return the parameters needed to score these tokens, in any number of states.  # words: (n,)"""
+        """Return the parameters needed to score these tokens, in any number of states.  # words: (sentences, n)"""
         ...
 
     def subset_scores(self, state: State, subset: Any) -> Tensor:
-        """Return log P of these tokens up to a constant per row.  # (rows, n)"""
+        """Return log P of the tokens of each row's sentence up to a constant.  # (rows, n)"""
         ...
 
 
@@ -113,20 +113,28 @@ class SparseScorer(Scorer, Protocol):
     """A scorer that may assign zero probability to most tokens."""
 
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor | None]:
-        """Return log P of the tokens possible in any row, and their ids or None for all.  # (rows, n), (n,)"""
+        """Return log P of the possible tokens, and their ids or None for all.  # (rows, n), (n,) or (rows, n)"""
         ...
 
 
 def candidate_log_probs(scorer: Scorer, state: State) -> tuple[Tensor, Tensor | None]:
-    """Return log P of the next tokens and their ids, or None for all; others are impossible.  # (rows, n), (n,)"""
+    """Return log P of the next tokens and their ids, or None for all; others are impossible.
+
+    # (rows, n), (n,) or (rows, n)
+    """
     return scorer.sparse_log_probs(state) if isinstance(scorer, SparseScorer) else (scorer.log_probs(state), None)
 
 
 def scatter_to_vocabulary(log_probs: Tensor, words: Tensor | None, vocab_size: int) -> Tensor:
-    """Return log P of all tokens, -inf for those not among `words`.  # (rows, n), (n,) -> (rows, |V|)"""
+    """Return log P of all tokens, -inf for those not among `words`: of all rows, or of each.
+
+    # (rows, n), (n,) or (rows, n) -> (rows, |V|)
+    """
     if words is None:
         return log_probs
-    return log_probs.new_full((len(log_probs), vocab_size), -np.inf).index_copy_(1, words, log_probs)
+    return log_probs.new_full((len(log_probs), vocab_size), -np.inf).scatter_(
+        1, words.expand(log_probs.shape), log_probs
+    )
 
 
 def select_rows(state: State, rows: Tensor) -> State:

@@ -106,6 +106,7 @@ class TranslatorEvaluation:
     # of words of the references that are unknown to the translator; None if it does not write words
     unknown_word_recall: WordRecall | None
     errors: Mapping[str, int]  # counts of `ERROR_KINDS`; empty without diagnosis
+    with_shortlist: bool = False  # whether the search was restricted to shortlists
 
     @property
     def perplexity(self) -> float:
@@ -198,10 +199,13 @@ def evaluate_translator(
 
     For the options of the search, see `BaseTranslator.n_best`; for `split_sentences`, see `BaseTranslator.translate_text`.
     The perplexity of the references is that of whole lines. With `diagnose`, search errors and model errors are counted,
-    in lines of one sentence. `metrics` are names of metrics to put first, see `score_task`.
+    in lines of one sentence; the search is then without shortlists. `metrics` are names of metrics to put first, see
+    `score_task`.
     """
     data = reference_data if isinstance(reference_data, ReferenceData) else ReferenceData(reference_data)
     references, source, target = data.references, model.source, model.target
+    if diagnose:
+        model = model.without_shortlist
     start = perf_counter()
     translations = model.translate_text(
         lines,
@@ -237,6 +241,7 @@ def evaluate_translator(
         alignment=attention_alignment_counts(model, lines, references, data.gold_alignments),
         unknown_word_recall=unknown_word_recall,
         errors={kind: errors[kind] for kind in ERROR_KINDS} if diagnose else {},
+        with_shortlist=model.has_shortlist,
     )
 
 

@@ -1,9 +1,9 @@
 """SHA-256 digests of the files of a model directory, and config.yaml, which has most of them.
 
-`model.safetensors` and `training.safetensors` carry their own digests, because training replaces them one by one. The
-digests of the other files that loading reads are in `config.yaml` under `files`. Its last line is a comment with the
-digest of the lines above it. Model cards and metrics have none: they may be edited. Directories of earlier versions
-have no digests.
+`model.safetensors`, `shortlist.safetensors` and `training.safetensors` carry their own digests, because training writes
+them one by one. The digests of the other files that loading reads are in `config.yaml` under `files`. Its last line is
+a comment with the digest of the lines above it. Model cards and metrics have none: they may be edited. Directories of
+earlier versions have no digests.
 """
 
 from __future__ import annotations

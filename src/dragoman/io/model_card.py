@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dragoman.data.languages import describe_language, saved_languages
 from dragoman.io.files import write_text
@@ -93,11 +93,26 @@ def render_card(config: Mapping[str, object], sizes: Mapping[str, int], scores: 
         *_weights_section(config),
         *(["## Sizes", _table(["", ""], [(name, f"{size:,}") for name, size in sizes.items()])] if sizes else []),
         *(["## Scores", _table(["text", "", "", "signature"], rows) or NO_SCORES] if is_scorer else []),
+        *_search_section(config.get("shortlist")),
         "## Use",
         f"```\n{USAGE.get(kind, LANGUAGE_MODEL_USAGE)}\n```",
         f"{in_python}DIR stands for this directory.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def describe_shortlist(decision: Mapping[str, Any]) -> str:
+    """Return in one line whether a translator has a shortlist, and why.
+
+    >>> figures = {"metric": "BLEU", "score": 38.2, "score_of_all_words": 38.11, "speedup": 1.62}
+    >>> describe_shortlist({"used": True, **figures})
+    'search uses a shortlist: dev BLEU 38.20 (38.11 over all words), 1.6 times as fast'
+    >>> describe_shortlist({"used": False, **figures, "score": 38.0})
+    'search is over all words; with a shortlist: dev BLEU 38.00 (38.11 over all words), 1.6 times as fast'
+    """
+    scores = "dev {metric} {score:.2f} ({score_of_all_words:.2f} over all words)".format_map(decision)
+    start = "search uses a shortlist" if decision["used"] else "search is over all words; with a shortlist"
+    return f"{start}: {scores}, {decision['speedup']:.1f} times as fast"
 
 
 def has_scores(directory: Path) -> bool:
@@ -153,6 +168,11 @@ def _trained_from_section(earlier: object) -> list[str]:
         for name, text in data.items()
     }
     return ["## Trained from", "Training started from a model that was trained on these texts:", _data_table(texts)]
+
+
+def _search_section(decision: object) -> list[str]:
+    """Whether a translator has a shortlist."""
+    return ["## Search", f"The {describe_shortlist(decision)}."] if isinstance(decision, Mapping) else []
 
 
 def _weights_section(config: Mapping[str, object]) -> list[str]:

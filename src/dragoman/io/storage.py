@@ -27,6 +27,8 @@ from dragoman.io.digests import DIGEST, FILES, MAX_COPIED_SIZE, arrays_digest, c
 from dragoman.io.files import atomic_directory, directory_lock, is_temporary, real_path
 
 CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE = "config.yaml", "vocab.tsv", "model.safetensors"  # in each model directory
+SHORTLIST_FILE = "shortlist.safetensors"  # of a translator that searches with one,
+SHORTLIST = "shortlist"  # and the key in its config.yaml
 CARD_FILE = "README.md"
 CARD_MARKER = "<!-- Written by dragoman, which may overwrite this file; remove this line to keep your own version. -->"
 SOURCE_VOCAB_FILE = "source-vocab.tsv"  # of translators
@@ -51,7 +53,8 @@ ALIGNER_FILES = {CONFIG_FILE, VOCAB_FILE, SOURCE_VOCAB_FILE, ARRAYS_FILE, LEXICO
 TOKENIZER_FILES = {
     prefix + name for prefix in (SOURCE_PREFIX, TARGET_PREFIX, "") for name in (SENTENCEPIECE_FILE, LETTERS_FILE)
 }
-MODEL_FILES = {*ALIGNER_FILES, *TOKENIZER_FILES, CHECKPOINT_FILE, METRICS_FILE, PACE_FILE, EXAMPLES_FILE}
+TRAINING_FILES = {CHECKPOINT_FILE, METRICS_FILE, PACE_FILE}
+MODEL_FILES = {*ALIGNER_FILES, *TOKENIZER_FILES, *TRAINING_FILES, SHORTLIST_FILE, EXAMPLES_FILE}
 DIGESTED_FILES = {VOCAB_FILE, SOURCE_VOCAB_FILE, LEXICON_FILE, *TOKENIZER_FILES}  # in config.yaml
 MODEL_DIRECTORY = DirectoryKind("a model", CONFIG_FILE, frozenset(MODEL_FILES))
 ALIGNER_DIRECTORY = DirectoryKind("an aligner", CONFIG_FILE, frozenset(ALIGNER_FILES))

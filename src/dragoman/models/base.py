@@ -79,6 +79,10 @@ class Model(BaseScorer):
     def arrays(self) -> Arrays:
         return {}
 
+    def array_files(self) -> Mapping[str, Arrays]:
+        """Return further files of arrays by name."""
+        return {}
+
     def members(self) -> Mapping[str, Model]:
         """Return the models inside this one by name; each is saved in a subdirectory."""
         return {}
@@ -136,6 +140,8 @@ class Model(BaseScorer):
         (directory / storage.VOCAB_FILE).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
         if arrays := self.arrays():
             storage.write_arrays(directory / storage.ARRAYS_FILE, arrays)
+        for name, arrays in self.array_files().items():
+            storage.write_arrays(directory / name, arrays)
         for name, content in self.files().items():
             (directory / name).write_bytes(content)
         config = storage.config_text(directory, self.full_config())

@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from dragoman.combine.shortlist_choice import choose_shortlist
+from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import LinePairs
 from dragoman.evaluation.likelihood import TextLengths
 from dragoman.evaluation.task_scores import TargetKind, TaskScores, score_task
 from dragoman.evaluation.translator import are_tokenised
-from dragoman.io.model_card import CardScore, choose_examples, has_scores, write_examples
+from dragoman.io.model_card import CardScore, choose_examples, describe_shortlist, has_scores, write_examples
+from dragoman.io.storage import SHORTLIST, read_config
+from dragoman.models.stored_shortlist import read_decision, read_shortlist, store_decision
 from dragoman.models.translator import Translator
 from dragoman.models.translator_training import TrainingSetup, as_training_text, relative_length
 from dragoman.models.two_way import TwoWayTranslator
@@ -95,25 +99,42 @@ def _quality(scores: TaskScores) -> float:
 
 
 def score_on_dev(
-    path: Path, model: Translator, texts: Mapping[str, LinePairs], share: float = 1.0
+    path: Path,
+    model: Translator,
+    texts: Mapping[str, LinePairs],
+    share: float = 1.0,
+    known: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, DevResult]:
-    """Translate dev texts, given by their names, or a share of each.
+    """Translate dev texts, given by their names, or a share of each. `known` are translations that there are already.
 
     Scores of all texts and examples of the first are written to the model directory.
     """
-    results = {name: score_text(model, lines, share) for name, lines in texts.items()}
+    known = known or {}
+    results = {name: score_text(model, lines, share, known=known.get(name)) for name, lines in texts.items()}
     write_examples(path, choose_examples(next(iter(texts.values())).source))
     # The card is last: while it has no scores, the same command does this again.
     model.write_card(path, [score for name, result in results.items() for score in result.card_scores(name)])
     return results
 
 
-def score_text(model: Translator, lines: LinePairs, share: float = 1.0, *, tokenised: bool | None = None) -> DevResult:
-    """Translate a dev text, or a share of it, but not too little. For `tokenised`, see `task_scores`."""
-    text_sentences = len(lines.source)
+def sample_lines(lines: LinePairs, share: float) -> LinePairs:
+    """Return a share of a dev text, but not too little."""
     least = math.ceil(MIN_SENTENCES / relative_length(lines))
-    lines = lines.spread(max(least, round(share * text_sentences)))
-    texts = [translation.text for translation in model.translate_text(lines.source)]
+    return lines.spread(max(least, round(share * len(lines.source))))
+
+
+def score_text(
+    model: Translator,
+    lines: LinePairs,
+    share: float = 1.0,
+    *,
+    tokenised: bool | None = None,
+    known: Sequence[str] | None = None,
+) -> DevResult:
+    """Translate a dev text, or a share of it, unless translations are known. For `tokenised`, see `task_scores`."""
+    text_sentences = len(lines.source)
+    lines = sample_lines(lines, share)
+    texts = known or [translation.text for translation in model.translate_text(lines.source)]
     scores = task_scores(model, texts, lines, tokenised=tokenised)
     read, lengths = as_training_text(lines, model), TextLengths.from_lines(lines.target)
     perplexity = replace(model.likelihood(read.source, read.target), lengths=lengths).perplexity
@@ -126,6 +147,27 @@ def score_text(model: Translator, lines: LinePairs, share: float = 1.0, *, token
     shifted = [*read.source[len(texts) // 3 :], *read.source[: len(texts) // 3]]
     shuffled = replace(model.likelihood(shifted, read.target), lengths=lengths).perplexity
     return replace(result, shuffled_perplexity=shuffled)
+
+
+def add_shortlist(
+    path: Path, model: Translator, pairs: ParallelCorpus, dev: LinePairs, share: float
+) -> dict[str, list[str]]:
+    """Give a translator a shortlist if that is better on the dev text, and store the decision in its directory.
+
+    A decision that was stored before is kept. Return the translations of the dev text, if there are some already.
+    """
+    config, known = read_config(path), dict[str, list[str]]()
+    decision = read_decision(config, path)
+    if decision is not None:  # the program was stopped after it
+        model.shortlist = read_shortlist(path, config, model.source_vocab, model.vocab)
+    else:
+        lines = sample_lines(dev, share)
+        choice = choose_shortlist(model, pairs, lines.source, lambda texts: task_scores(model, texts, lines))
+        decision, known["dev"] = choice.decision, choice.texts
+        model.shortlist = choice.shortlist if decision.used else None
+        store_decision(path, decision, choice.shortlist)
+    model.training_metadata = {**model.training_metadata, SHORTLIST: decision.model_dump(mode="json")}
+    return known
 
 
 class DevReport(NamedTuple):
@@ -142,6 +184,8 @@ def report_on_dev(
     old_dev: LinePairs | None = None,
     base: Translator | None = None,
     share: float = 1.0,
+    *,
+    chooses_shortlist: bool = False,
 ) -> DevReport:
     """Translate the dev texts with a translator, or with two of opposite directions, unless that was done before.
 
@@ -152,6 +196,7 @@ def report_on_dev(
         old_dev: The dev text of the training before.
         base: The translator before training, if it was trained further.
         share: Share of each dev text to translate, the one that there is time for.
+        chooses_shortlist: Give the translator a shortlist if that is better on the dev text.
     """
     report, is_usable = list[str](), True
     if result.already_finished and all(map(has_scores, translators)):
@@ -165,9 +210,12 @@ def report_on_dev(
             for name, text in texts.items():
                 before = score_text(base, text, share, tokenised=are_tokenised(text.target, model.target))
                 report.append(f"before training: {before.describe_text(f'{name} text')}: {before}")
-        scores = score_on_dev(path, model, texts, share)
+        known = add_shortlist(path, model, setup.pairs, texts["dev"], share) if chooses_shortlist else {}
+        scores = score_on_dev(path, model, texts, share, known)
         for name, score in scores.items():
             report.append(f"{path}: {score.describe_text(f'{name} text')}: {score}")
+        if SHORTLIST in model.training_metadata:
+            report.append(f"{path}: {describe_shortlist(model.training_metadata[SHORTLIST])}")
         for example in scores["dev"].examples:
             report.append(f"  source       {example.source}")
             report.append(f"  translation  {example.translation}")

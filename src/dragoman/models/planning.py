@@ -245,9 +245,18 @@ class TranslatorPlanner:
         return self.model.model_copy(update=not_given(choices, self.given["model"]))
 
 
-def reserve_for_search(predictions: int) -> TimeReserve:
-    """Return the time for translating texts with this many predictions, by beam search."""
-    return TimeReserve(SEARCH_COST * predictions, SEARCH_STARTUP, SEARCH_SHARE) if predictions else TimeReserve()
+def reserve_for_search(predictions: int, again: int = 0, seconds: float = 0.0) -> TimeReserve:
+    """Return the time for translating texts with this many predictions, by beam search.
+
+    Args:
+        predictions: In the texts.
+        again: In those that are translated twice, to compare two searches.
+        seconds: Time for preparing the comparison.
+    """
+    if not predictions:
+        return TimeReserve()
+    share = SEARCH_SHARE * (predictions + again) / predictions
+    return TimeReserve(SEARCH_COST * (predictions + again), SEARCH_STARTUP, share, seconds)
 
 
 def reserve_for_evaluation(predictions: int) -> TimeReserve:

@@ -68,6 +68,9 @@ class QuantizedModel(Model):
     def files(self) -> Mapping[str, bytes]:
         return self.model.files()
 
+    def array_files(self) -> Mapping[str, Arrays]:
+        return self.model.array_files()
+
     def sizes(self) -> dict[str, int]:
         return self.model.sizes()
 

@@ -6,11 +6,11 @@ kernels, which are faster than single steps. The matrices exist in floating poin
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from torch import Tensor
 
-from dragoman.core.scorer import Carry, State
+from dragoman.core.scorer import Carry, Scorer, State
 from dragoman.data.batches import Batch
 from dragoman.models.neural import NeuralModel
 from dragoman.models.quantized import QuantizedModel
@@ -42,13 +42,34 @@ class QuantizedTranslator(QuantizedModel, BaseTranslator):
         """Wrap a translator whose matrices are rounded already; see `quantize`."""
         assert isinstance(model, Translator)
         super().__init__(model)
-        self.source, self.target = model.source, model.target
+        self.source, self.target, self.shortlist = model.source, model.target, model.shortlist
         self.source_vocab, self.length_prior, self.classes = model.source_vocab, model.length_prior, model.classes
         self._scorer = TranslatorScorer(model, Int8Matrix)
+
+    @classmethod
+    def quantize(cls, model: NeuralModel) -> Self:
+        assert isinstance(model, Translator)
+        quantized = super().quantize(model)
+        quantized.model.shortlist = quantized.shortlist = model.shortlist
+        return quantized
 
     @property
     def has_attention(self) -> bool:
         return self.model.has_attention
+
+    @property
+    def has_shortlist(self) -> bool:
+        return self.shortlist is not None
+
+    @property
+    def without_shortlist(self) -> Self:
+        """A translator with the same parameters that searches over all words."""
+        if self.shortlist is None:
+            return self
+        model = object.__new__(type(self))
+        model.__dict__.update(self.__dict__)
+        model.model, model.shortlist = self.model.without_shortlist, None
+        return model
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         return self._scorer.start(batch, carry)
@@ -64,6 +85,11 @@ class QuantizedTranslator(QuantizedModel, BaseTranslator):
 
     def prepare_for_search(self) -> TranslatorScorer:
         return self._scorer
+
+    def search_scorer(self) -> Scorer:
+        from dragoman.combine.shortlist import ShortlistScorer  # which is for translators
+
+        return self._scorer if self.shortlist is None else ShortlistScorer(self, self.shortlist)
 
     def word_subset(self, words: Tensor) -> WordSubset:
         return self._scorer.word_subset(words)

@@ -101,14 +101,23 @@ class BaseTranslator(BaseScorer):
         """Whether translations have attention weights."""
         return False
 
-    def prepare_for_search(self) -> Scorer:
-        """Return an equivalent scorer that is faster, for searching without training it."""
-        return self
+    @property
+    def has_shortlist(self) -> bool:
+        """Whether searches consider only the words of each sentence's shortlist."""
+        return False
 
     @property
     def without_shortlist(self) -> BaseTranslator:
         """The same translator without shortlists, for the likelihood of given translations."""
         return self
+
+    def prepare_for_search(self) -> Scorer:
+        """Return an equivalent scorer that is faster, for searching without training it."""
+        return self
+
+    def search_scorer(self) -> Scorer:
+        """Return the scorer for searches: prepared, and restricted to shortlists if there are some."""
+        return self.prepare_for_search()
 
     # -- translating ---------------------------------------------------------------------------------------------------
 
@@ -174,7 +183,7 @@ class BaseTranslator(BaseScorer):
             verbatim: read lines exactly as they are, see `segment`.
             max_tokens: lines with more tokens are split, and the best translations of their parts are joined.
             max_words: the maximum length of translations, see `dragoman.search.length.word_limits`.
-            prefix: a text or tokens that all translations begin with.
+            prefix: a text or tokens that all translations begin with. The search is then over all words.
             unknown_replacer: replaces unknown words in the text.
             lattice, on_step: see `dragoman.search.beam.beam_search`.
         """
@@ -184,7 +193,7 @@ class BaseTranslator(BaseScorer):
         if unknown_replacer is not None:
             self.check_unknown_replacement()
         source = self._encode_lines([chunk for line in segmented for chunk in line.searched_chunks])
-        scorer: Scorer = self.prepare_for_search()
+        scorer = (self.without_shortlist if prefix else self).search_scorer()
         if prefix:
             scorer, max_words = self._constrain_to_prefix(scorer, prefix, segmented, max_words)
         if not allow_repetition:

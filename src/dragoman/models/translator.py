@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
@@ -14,9 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from dragoman.align.shortlist import Shortlist
 from dragoman.core.defaults import LETTERS_FILE, SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError
-from dragoman.core.scorer import Carry, State
+from dragoman.core.scorer import Carry, Scorer, State
 from dragoman.core.settings import Settings, validate
 from dragoman.core.types import Arrays
 from dragoman.data.batches import Batch
@@ -27,7 +29,14 @@ from dragoman.data.tokenizer import PLAIN_TEXT, TREE, Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import START, Vocab
 from dragoman.data.vocabulary_extension import extend_tokenizer
-from dragoman.io.storage import CONFIG_FILE, LEXICON_FILE, SOURCE_PREFIX, SOURCE_VOCAB_FILE, TARGET_PREFIX
+from dragoman.io.storage import (
+    CONFIG_FILE,
+    LEXICON_FILE,
+    SHORTLIST,
+    SOURCE_PREFIX,
+    SOURCE_VOCAB_FILE,
+    TARGET_PREFIX,
+)
 from dragoman.models import translator_parts as parts
 from dragoman.models.base import Config, SavedModel
 from dragoman.models.configs import TranslatorConfig, inapplicable_setting
@@ -47,6 +56,7 @@ from dragoman.models.neural import (
     saved_settings,
     softmax_classes,
 )
+from dragoman.models.stored_shortlist import read_shortlist, shortlist_arrays
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator_parts import TargetTokens, TranslatorOutput, gather_tokens
 from dragoman.models.translator_scorer import PreparedScorer, TranslatorScorer
@@ -121,6 +131,7 @@ class Translator(NeuralModel, BaseTranslator):
         self.projection, self.output = create_output(settings.readout or size, words, settings, classes)
         self.lexicon = None if lexicon is None else LexiconBias(lexicon, words, settings.lexicon_floor)
         self._prepared = PreparedScorer()
+        self.shortlist: Shortlist | None = None  # that searches use; training removes it
         self.to(DTYPES[settings.dtype])
 
     @classmethod
@@ -252,6 +263,19 @@ class Translator(NeuralModel, BaseTranslator):
         return self.decoder.attention is not None
 
     @property
+    def has_shortlist(self) -> bool:
+        return self.shortlist is not None
+
+    @property
+    def without_shortlist(self) -> Self:
+        """A translator with the same parameters that searches over all words."""
+        if self.shortlist is None:
+            return self
+        model = copy(self)
+        model.shortlist = None
+        return model
+
+    @property
     def tied_weight(self) -> Tensor | None:
         """The matrix of a tied output layer."""
         return self.embedding.weight if self.settings.tied else None
@@ -368,11 +392,11 @@ class Translator(NeuralModel, BaseTranslator):
         return TranslatorScorer(self).attention(state)
 
     def word_subset(self, words: Tensor) -> WordSubset:
-        """Prepare the scores of some words.  # words: (n,)"""
+        """Return the parameters of some words for each sentence.  # words: (sentences, n)"""
         return TranslatorScorer(self).word_subset(words)
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
-        """Return log P of some words, up to a constant per row.  # (rows, n)"""
+        """Return log P of the words of each row's sentence, up to a constant per row.  # (rows, n)"""
         return TranslatorScorer(self).subset_scores(state, subset)
 
     def prepare_for_search(self) -> TranslatorScorer:
@@ -382,9 +406,14 @@ class Translator(NeuralModel, BaseTranslator):
         """
         return TranslatorScorer(self) if self.training else self._prepared.get(self, pack_float32)
 
+    def search_scorer(self) -> Scorer:
+        from dragoman.combine.shortlist import ShortlistScorer  # which is for translators
+
+        return self.prepare_for_search() if self.shortlist is None else ShortlistScorer(self, self.shortlist)
+
     def train(self, mode: bool = True) -> Self:
         if mode:
-            self._prepared = PreparedScorer()
+            self._prepared, self.shortlist = PreparedScorer(), None
         return super().train(mode)
 
     # -- saving and loading --------------------------------------------------------------------------------------------
@@ -392,7 +421,10 @@ class Translator(NeuralModel, BaseTranslator):
     def config(self) -> Config:
         languages = {"source": self.source.language, "target": self.target.language}
         known: Config = {"languages": languages} if any(languages.values()) else {}
-        return {**super().config(), **known, "source": self.source.config(), "target": self.target.config()}
+        common = dict(super().config())
+        if self.shortlist is None and common.get(SHORTLIST, {}).get("used"):
+            del common[SHORTLIST]  # it was removed
+        return {**common, **known, "source": self.source.config(), "target": self.target.config()}
 
     def sizes(self) -> dict[str, int]:
         from dragoman.evaluation.task_scores import token_kind  # which imports much
@@ -413,6 +445,9 @@ class Translator(NeuralModel, BaseTranslator):
         if self.lexicon is not None:
             files[LEXICON_FILE] = parts.lexicon_text(self.lexicon.table, self.source_vocab, self.vocab).encode()
         return files
+
+    def array_files(self) -> Mapping[str, Arrays]:
+        return shortlist_arrays(self.shortlist, self.training_metadata)
 
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:
@@ -441,6 +476,7 @@ class Translator(NeuralModel, BaseTranslator):
         if model.decoder.attention is not None:
             for attention_prior in model.decoder.attention.priors.values():
                 attention_prior.check_strength()
+        model.shortlist = read_shortlist(saved.path, saved.config, source_vocab, saved.vocab)
         return model
 
 

@@ -88,8 +88,8 @@ class TranslatorScorer:
         model = self.model
         with model.evaluation_mode():
             x = self._features(state)
-            if self._scores is not None:
-                log_probs = self._scores(x).log_softmax(dim=1).cpu()
+            if isinstance(model.output, FullSoftmax):
+                log_probs = self._all_scores(x).log_softmax(dim=1).cpu()
             else:
                 log_probs = model.output.log_probs(x, model.tied_weight).cpu()
             if model.lexicon is None or state.sentence is None:
@@ -108,18 +108,33 @@ class TranslatorScorer:
         return self
 
     def word_subset(self, words: Tensor) -> WordSubset:
-        """Prepare the scores of some words.  # words: (n,)"""
+        """Return the parameters of some words for each sentence.  # words: (sentences, n)"""
+        output = self.model.output
+        assert isinstance(output, FullSoftmax), "words of a class are scored together"
         with self.model.evaluation_mode():
-            return self.model.output.subset(words, self.model.tied_weight)
+            return output.subset(words, self.model.tied_weight)
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
-        """Return log P of some words, up to a constant per row.  # (rows, n)"""
+        """Return log P of the words of each row's sentence, up to a constant per row.  # (rows, n)"""
         lexicon = self.model.lexicon
+        assert state.sentence is not None, "the words belong to sentences"
         with self.model.evaluation_mode():
-            scores = subset.scores(self._features(state)).cpu()
-            if lexicon is None or state.sentence is None:
+            words, x = subset.words.index_select(0, state.sentence), self._features(state)
+            if subset.weights is None:
+                scores = self._all_scores(x).cpu().gather(1, words)
+            else:
+                layout = RowLayout.of(state.sentence, len(subset.words))
+                scores = layout.to_rows(subset.scores(layout.to_grid(x))).cpu()
+            if lexicon is None or state.memory is None:
                 return scores
-            return lexicon.subset_scores(scores, subset.words, *self._candidate_boosts(lexicon, state))
+            return lexicon.subset_scores(scores, words, *self._candidate_boosts(lexicon, state))
+
+    def _all_scores(self, x: Tensor) -> Tensor:
+        """Return the input of the softmax over all words.  # (rows, inputs) -> (rows, |V|)"""
+        if self._scores is not None:
+            return self._scores(x)
+        assert isinstance(self.model.output, FullSoftmax)
+        return torch.nn.functional.linear(x, *self.model.output.weights(self.model.tied_weight))
 
     def _features(self, state: State) -> Tensor:
         """Return the input of the output layer: [h; c], or a tanh layer of it.  # (rows, inputs)"""
@@ -166,7 +181,7 @@ class PreparedScorer:
             part is old and version == old_version
             for (part, version), (old, old_version) in zip(parameters, self._parameters, strict=True)
         )
-        if scorer is None or scorer.model is not model or not is_current:
+        if scorer is None or not is_current:
             scorer = TranslatorScorer(model, prepare)
             self._scorer, self._parameters = scorer, parameters
         return scorer

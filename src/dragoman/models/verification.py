@@ -94,7 +94,7 @@ def _check_files(result: Verification, directory: Path) -> None:
         result.files += 1
         with _collected(result):
             storage.check_digests(directory, {FILES: {name: digest}}, check_all=True)
-    for name in (storage.ARRAYS_FILE, storage.CHECKPOINT_FILE):
+    for name in (storage.ARRAYS_FILE, storage.SHORTLIST_FILE, storage.CHECKPOINT_FILE):
         if (directory / name).exists():
             with _collected(result):
                 metadata = storage.map_arrays_with_metadata(directory / name, check_digest=True)[1]
@@ -139,6 +139,8 @@ def check_model(model: Model, seed: int = 1) -> int:
     generator = np.random.default_rng(seed)
     source = random_source(model.source, generator) if isinstance(model, BaseTranslator) else None
     text = check_distributions(model, source, generator)
+    if isinstance(model, BaseTranslator) and model.has_shortlist:
+        check_distributions(model.search_scorer(), source, generator)
     log_probs = token_log_probs(model, text) if source is None else pair_log_probs(model, source, text)
     spelled = np.array(model.unknown.log_probs([UNSEEN_WORD]))
     for values, name in ((log_probs, "a text"), (spelled, "an unknown word")):

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._pytree import tree_map
 
-from dragoman.nn.packed import TYPICAL_ROWS
+from dragoman.core.processor import cpu_capabilities
+from dragoman.nn.packed import TYPICAL_ROWS, rounded_rows
 
 INT8_LIMIT = 127  # of the absolute values of quantized numbers
 ZERO_POINT = 128  # what 0 is as an unsigned number of 8 bits
@@ -37,7 +38,7 @@ def dequantize_rows(quantized: Tensor, scale: Tensor) -> Tensor:
 def has_int8_products() -> bool:
     """Return whether oneDNN and the processor multiply numbers of 8 bits and add up the products without overflow."""
     has_functions = hasattr(torch.ops.onednn, "qlinear_prepack") and torch.backends.mkldnn.is_available()
-    capabilities = torch.cpu.get_capabilities()
+    capabilities = cpu_capabilities()
     return has_functions and any(capabilities.get(name, False) for name in FAST_INSTRUCTIONS)
 
 
@@ -59,11 +60,12 @@ class Int8Product:
             sums = [part @ W for part, W in zip(parts, self._parts, strict=True)]  # (rows, outputs) each
             total = sums[0] if len(sums) == 1 else torch.stack(sums).sum(dim=0, dtype=torch.float64).float()
             return total * self.scale
-        zero_points = self._zero_points
+        rows, zero_points = len(x), self._zero_points
+        x = functional.pad(x, (0, 0, 0, rounded_rows(rows) - rows))
         y: Tensor = torch.ops.onednn.qlinear_pointwise(
             x, 1.0, ZERO_POINT, self._packed, self.scale, zero_points, None, 1.0, 0, torch.float32, "none", [], ""
         )
-        return y
+        return y[:rows]
 
     def quantized(self) -> Tensor:
         """Return the matrix again.  # (outputs, inputs)"""

@@ -91,12 +91,9 @@ class LexiconBias(nn.Module):
         return log_probs.scatter_add(1, words, boost.log1p()) - norm
 
     def subset_scores(self, scores: Tensor, subset: Tensor, words: Tensor, boost: Tensor) -> Tensor:
-        """Add the bias to scores of some words.  # scores: (rows, n), subset: (n,), words and boost: (rows, K)"""
-        n = len(subset)
-        column = torch.full((self.vocab_size,), n, device=words.device)  # other words share a column that is dropped
-        column[subset.to(words.device)] = torch.arange(n, device=words.device)
-        bias = scores.new_zeros(len(scores), n + 1).scatter_add_(1, column[words], boost.log1p())
-        return scores + bias[:, :n]
+        """Add the bias to scores of some words.  # scores and subset: (rows, n), words and boost: (rows, K)"""
+        bias = scores.new_zeros(len(scores), self.vocab_size).scatter_add_(1, words, boost.log1p())
+        return scores + bias.gather(1, subset)
 
     def target_log_probs(
         self,

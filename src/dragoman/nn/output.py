@@ -11,7 +11,6 @@ have equal sizes: the expected cost, |C| + sum_c P(c) |V_c|, is lower if frequen
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -27,13 +26,20 @@ from dragoman.nn.products import GradientContext, linear, matmul
 from dragoman.nn.step_products import product_dtype
 
 CACHE_SIZE = 1 << 21  # scores computed at a time
+MAX_COPIES = 4  # of each word's parameters on average, for products with the words of each sentence
 
 
 class WordSubset(NamedTuple):
-    """Some words of the vocabulary and how to score them."""
+    """Some words for each sentence of a batch, and their parameters, unless it is better to score all words."""
 
-    words: Tensor  # (n,)
-    scores: Callable[[Tensor], Tensor]  # (rows, inputs) -> (rows, n)
+    words: Tensor  # (sentences, n)
+    weights: Tensor | None = None  # (sentences, inputs, n)
+    bias: Tensor | None = None  # (sentences, 1, n)
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Return log p of the words up to a constant per row.  # (sentences, width, inputs) -> (sentences, width, n)"""
+        assert self.weights is not None and self.bias is not None
+        return torch.baddbmm(self.bias, x, self.weights)
 
 
 class FullSoftmax(nn.Module):
@@ -94,9 +100,15 @@ class FullSoftmax(nn.Module):
         return target_log_probs(x, *self.weights(tied), targets, label_smoothing)
 
     def subset(self, words: Tensor, tied: Tensor | None = None) -> WordSubset:
-        """Prepare the scores of some words: log p up to a constant per row.  # words: (n,)"""
-        W, b = (part[words.to(part.device)] for part in self.weights(tied))
-        return WordSubset(words, lambda x: linear(x, W, b))
+        """Return the parameters of some words for each sentence; `<s>` has no probability.  # words: (sentences, n)
+
+        They are copied, so for many words in all, which take long to read, it is better to score all words once.
+        """
+        if words.numel() > MAX_COPIES * len(self.bias):
+            return WordSubset(words)
+        W, b = self.weights(tied)
+        words = words.to(b.device)
+        return WordSubset(words, nn.functional.embedding(words, W).transpose(1, 2), b[words][:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,11 +225,6 @@ class ClassFactoredSoftmax(nn.Module):
         )
         within = [target_log_probs(*part, label_smoothing) for part in parts if len(part[0])]
         return result + torch.cat([result[:0], *within])[torch.argsort(order)]
-
-    def subset(self, words: Tensor, tied: Tensor | None = None) -> WordSubset:
-        """Scores of some words cost as much as those of all, because words are normalised within their classes."""
-        columns = words.to(self.class_of.device)
-        return WordSubset(words, lambda x: self.log_probs(x, tied)[:, columns])
 
 
 OutputLayer = FullSoftmax | ClassFactoredSoftmax

@@ -19,6 +19,7 @@ Matrix = Callable[[Tensor], Tensor]  # x -> W x + b  # (rows, inputs) -> (rows, 
 PackMatrix = Callable[[Tensor, Tensor | None], Matrix]  # W, b -> a prepared matrix
 
 TYPICAL_ROWS = 16  # for which matrices are reordered
+MIN_SIZE = 1 << 19  # multiplications in a product, below which oneDNN's overhead outweighs its speed
 
 
 def can_pack(W: Tensor) -> bool:
@@ -29,11 +30,33 @@ def can_pack(W: Tensor) -> bool:
 
 def pack_float32(W: Tensor, b: Tensor | None = None) -> Matrix:
     """Prepare a matrix without changing it."""
-    W, b = W.detach(), None if b is None else b.detach()
+    W, b = W.detach(), None if b is None else b.detach().contiguous()
     if not can_pack(W):
         return lambda x: functional.linear(x, W, b)
     packed, multiply = torch.ops.mkldnn._reorder_linear_weight(W, TYPICAL_ROWS), torch.ops.mkldnn._linear_pointwise
-    return lambda x: multiply(x, packed, b, "none", [], "")
+
+    def product(x: Tensor) -> Tensor:
+        rows = len(x)
+        if rows * W.numel() < MIN_SIZE:
+            return functional.linear(x, W, b)
+        x = functional.pad(x, (0, 0, 0, rounded_rows(rows) - rows))
+        y: Tensor = multiply(x, packed, b, "none", [], "")
+        return y[:rows]
+
+    return product
+
+
+def rounded_rows(rows: int) -> int:
+    """Round a number of rows up, by an eighth at most.
+
+    For each number of rows, oneDNN compiles functions that take half a megabyte. Search has all numbers up to the
+    number of hypotheses of a batch.
+
+    >>> [rounded_rows(rows) for rows in (1, 15, 17, 31, 33, 320)]
+    [1, 15, 18, 32, 36, 320]
+    """
+    step = 1 << max(0, rows.bit_length() - 4)
+    return -(-rows // step) * step
 
 
 class PackedProducts(StepProducts):

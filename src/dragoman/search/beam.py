@@ -280,10 +280,11 @@ def _expand(
     # free_slots: (sentences,)
     """
     num_pruned = 0 if search.lattice is None else search.lattice.max_pruned
-    log_probs, ids = candidate_log_probs(search.scorer, active.state)  # (rows, n), (n,)
+    log_probs, ids = candidate_log_probs(search.scorer, active.state)  # (rows, n), (n,) or (rows, n)
     k = min(search.beam_size + num_pruned, log_probs.shape[1])
     values, columns = top_k_words(log_probs, k)  # (rows, k) each
-    tokens = (columns if ids is None else ids[columns]).cpu().numpy().reshape(-1)  # (rows * k,)
+    chosen_ids = columns if ids is None else ids.expand(log_probs.shape).gather(1, columns)  # (rows, k)
+    tokens = chosen_ids.cpu().numpy().reshape(-1)  # (rows * k,)
     total = (values.cpu().numpy() + active.log_prob[:, None]).reshape(-1)  # (rows * k,) in 64 bits
     sentence = np.repeat(active.sentence, k)
     order = np.lexsort((-total, sentence))  # by sentence, the best first; equal ones stay in order

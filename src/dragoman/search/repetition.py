@@ -83,10 +83,10 @@ class RepetitionBlockingScorer(ConstrainedScorer):
         blocked = self._blocked(state.rows)
         if not blocked:
             return log_probs, ids
-        columns = torch.arange(log_probs.shape[1]) if ids is None else ids
+        columns = (torch.arange(log_probs.shape[1]) if ids is None else ids).expand(log_probs.shape)
         mask = torch.zeros(log_probs.shape, dtype=torch.bool)
         for row, token in blocked:
-            mask[row] |= columns == token
+            mask[row] |= columns[row] == token
         return mask_unless_all(log_probs, mask), ids
 
     def _blocked(self, rows: _Rows) -> list[tuple[int, int]]:

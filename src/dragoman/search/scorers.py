@@ -78,6 +78,8 @@ class PrefixConstrainedScorer(ConstrainedScorer):
         position = int(state.rows[1][0])
         if position >= len(self.prefix_ids):
             return log_probs, ids
+        if ids is not None and ids.dim() == 2:  # other tokens in each row
+            log_probs, ids = scatter_to_vocabulary(log_probs, ids, len(self.vocab)), None
         token = self.prefix_ids[position : position + 1]
         column = token if ids is None else (ids == token).nonzero()[:, 0]
         if not len(column) or bool((log_probs[:, column] == -torch.inf).any()):

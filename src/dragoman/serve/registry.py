@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
+from dragoman.combine.load_translators import load_with_shortlists
 from dragoman.core.errors import DataError, DragomanError, shorten
 from dragoman.core.yaml_files import read_yaml
 from dragoman.data.languages import LANGUAGE_NAMES
@@ -43,7 +44,6 @@ from dragoman.models.loading import (
     NEURAL_KINDS,
     TRANSLATOR_KINDS,
     load_language_model,
-    load_translator,
     read_languages,
     read_model_kind,
     read_target_units,
@@ -83,6 +83,7 @@ class ModelEntry:
     model: LanguageModel | BaseTranslator | None = None  # None until it is loaded
     problem: str | None = None  # why it could not be loaded
     precision: str | None = None  # of a neural model, see `load_with_precision`
+    shortlist: Path | None = None  # of a translator, see `load_with_shortlists`
     _stamps: list[FileStamp] | None = None  # of the files that the model was loaded from; None: it was given
     _failed_stamps: list[FileStamp] | None = None  # of the files that could not be loaded
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -145,7 +146,7 @@ class ModelEntry:
 
     def _load_model(self, path: Path) -> LanguageModel | BaseTranslator:
         if self.is_translator:
-            return load_translator(path, self.precision)
+            return load_with_shortlists([path], self.shortlist, self.precision)[0]
         return load_language_model(path, self.precision if self.kind in NEURAL_KINDS else None)
 
     def _load_files(self) -> None:
@@ -263,10 +264,15 @@ class ModelRegistry:
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
         self.precision: str | None = None  # of neural models, see `load_with_precision`
+        self.shortlist: Path | None = None  # of translators, see `load_with_shortlists`
 
     @classmethod
-    def from_arguments(cls, arguments: Sequence[str], precision: str | None = None) -> ModelRegistry:
-        """Create a registry from command-line arguments. For the precision of neural models, see `load_with_precision`.
+    def from_arguments(
+        cls, arguments: Sequence[str], precision: str | None = None, shortlist: Path | None = None
+    ) -> ModelRegistry:
+        """Create a registry from command-line arguments.
+
+        For the precision of neural models see `load_with_precision`, for shortlists `load_with_shortlists`.
 
         `DIR` is a model or a directory of models, `ONE+TWO` an ensemble; `NAME=` before either sets its name.
         """
@@ -279,9 +285,9 @@ class ModelRegistry:
             is_named = name != _directory_name(paths)
             entries += inside or [_create_entry(name, paths, is_named=is_named)]
         registry = cls(entries, runs)
-        registry.precision = precision
+        registry.precision, registry.shortlist = precision, shortlist
         for entry in registry:
-            entry.precision = precision
+            entry.precision, entry.shortlist = precision, shortlist
         return registry
 
     def refresh(self) -> None:
@@ -292,7 +298,7 @@ class ModelRegistry:
             except DragomanError:  # a model is being written
                 continue
             for entry in new:
-                entry.precision = self.precision
+                entry.precision, entry.shortlist = self.precision, self.shortlist
             self.entries = {**self.entries, **{entry.name: entry for entry in new}}  # other threads may iterate
 
     def __iter__(self) -> Iterator[ModelEntry]:

@@ -159,6 +159,7 @@ def serve_models(
     api_keys: Path | None = None,
     lexicon: Path | None = None,
     precision: str | None = None,
+    shortlist: Path | None = None,
     log_texts: bool = False,
     log_requests: bool = False,
     version: str = "1",
@@ -171,12 +172,13 @@ def serve_models(
         api_keys: the file of the API keys that requests need; None: requests need no keys.
         lexicon: the directory of an aligner that translates unknown words.
         precision: of neural models, see `load_with_precision`.
+        shortlist: of translators, see `load_with_shortlists`.
         log_texts, log_requests: whether the texts of requests, and a line per request, are passed to `info`.
         info: called with messages for the user.
     """
     _check_options(options)
     keys = None if api_keys is None else ApiKeys(api_keys)
-    registry = ModelRegistry.from_arguments(models, precision)
+    registry = ModelRegistry.from_arguments(models, precision, shortlist)
     for entry in registry:
         if entry.is_translator and entry.languages is None:
             example = f"de-en={'+'.join(map(str, entry.paths))}"

@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from dragoman.core.errors import DataError, DragomanError
+from dragoman.core.memory import release_freed_memory
 from dragoman.core.settings import validate
 from dragoman.core.threads import available_cores, limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus
@@ -193,6 +194,7 @@ def _start_or_resume(
     evaluate_first: bool,
 ) -> FitResult:
     """Train to the end, unless the training run in the directory is finished already."""
+    model.train()  # a translator is without its shortlist from now on, which was for other parameters
     directory = None
     if output is not None:
         if not isinstance(model, StorableModel):
@@ -320,6 +322,7 @@ def on_device(model: nn.Module, device: str) -> Iterator[None]:
     finally:
         model.eval()
         model.zero_grad(set_to_none=True)
+        release_freed_memory()
 
 
 def _run(

@@ -54,7 +54,8 @@ class TimeReserve:
 
     predictions: float = 0.0  # it takes as long as training on this many predictions,
     seconds: float = 0.0  # and this much longer,
-    max_share: float = 1.0  # but at most this share of the limit
+    max_share: float = 1.0  # but at most this share of the limit,
+    preparation: float = 0.0  # and these seconds in any case
 
     def within(self, limit: float, prediction_seconds: float) -> float:
         """Return the seconds to keep, if training takes this many per prediction.
@@ -62,12 +63,15 @@ class TimeReserve:
         >>> TimeReserve(predictions=1000, max_share=0.1).within(limit=60, prediction_seconds=0.002)
         2.0
         """
+        return self._within_share(limit, prediction_seconds) + self.preparation
+
+    def _within_share(self, limit: float, prediction_seconds: float) -> float:
         return min(self._needed(prediction_seconds), self.max_share * limit)
 
     def share_within(self, limit: float, prediction_seconds: float) -> float:
-        """Return the share of the work that there is time for."""
+        """Return the share of the work that there is time for, after the preparation."""
         needed = self._needed(prediction_seconds)
-        return self.within(limit, prediction_seconds) / needed if needed else 1.0
+        return self._within_share(limit, prediction_seconds) / needed if needed else 1.0
 
     def _needed(self, prediction_seconds: float) -> float:
         return self.seconds + self.predictions * prediction_seconds

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from dragoman.core.errors import DataError
+from dragoman.core.processor import cpu_capabilities
 from dragoman.nn.products import linear
 
 Precision = Literal["float32", "bfloat16"]
@@ -35,7 +36,7 @@ def has_fast_bfloat16(device: str) -> bool:
     """
     if device.startswith("cuda"):
         return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
-    capabilities = torch.cpu.get_capabilities()
+    capabilities = cpu_capabilities()
     has_instructions = any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
     return has_instructions and bfloat16_speedup() >= MIN_SPEEDUP
 

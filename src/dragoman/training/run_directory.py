@@ -30,6 +30,7 @@ from dragoman.io.storage import (
     CONFIG_FILE,
     METRICS_FILE,
     PACE_FILE,
+    SHORTLIST,
     check_digests,
     config_text,
     map_arrays_with_metadata,
@@ -100,6 +101,8 @@ class TrainingDirectory:
             for name, contents in self.model.configs().items():
                 with saving_run(self.path):
                     file = self.path / name
+                    if state.progress.stop_reason and (shortlist := read_config(file.parent).get(SHORTLIST)):
+                        contents = {**contents, SHORTLIST: shortlist}  # the parameters remain as they are
                     write_text(file, config_text(file.parent, contents), create_parents=False)
         return bool(state.progress.stop_reason)
 
@@ -171,6 +174,7 @@ def _changes(old: Config, new: Config) -> list[str]:
     old_data, new_data = (config.pop("data", {}) for config in (old, new))
     for data in (old_data, new_data):
         data.pop("placeholders", None)  # they are part of the training text; some training runs have not stored them
+    old.pop(SHORTLIST, None)  # which is decided after training
     if old.pop("trained_from", None) != new.pop("trained_from", None):
         return ["another initial model"]
     texts = {
