@@ -25,7 +25,7 @@ from dragoman.report.tables import format_table
 from texts_and_results import processor
 
 HERE = Path(__file__).parent
-ALIGNED_PAIRS = 5_000
+ALIGNED_PAIRS = 3_000
 CLIENTS, SERVICE_SECONDS, SERVICE_ROUNDS = 8, 8, 3
 PARTS = ("training", "scoring", "alignment", "service", "models")
 
@@ -74,7 +74,7 @@ def spread(values: Sequence[float]) -> list[str]:
 def run_part(part: str, data: Path, scratch: Path) -> bool:
     """Run one part; return whether it succeeded."""
     if part == "training":
-        texts = ["--text", data / "train.de", "--zipf", "1.25", "--repeat", "3", "--json", scratch / "ngram.json"]
+        texts = ["--text", data / "train.de", "--zipf", "0.5", "--repeat", "3", "--json", scratch / "ngram.json"]
         return run(HERE / "ngram.py", *texts)
     if part == "scoring":
         return run(HERE / "ngram_scoring.py", "--text", data / "train.de", data / "val.de", "--rounds", "3")
