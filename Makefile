@@ -36,9 +36,9 @@ torture: .venv/dev
 coverage: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --cov=dragoman --cov-report=term:skip-covered
 
-# Speed of training and search, against plain PyTorch and the limits of the processor. DATA: Multi30k, tokenised.
+# Speed of n-grams, alignment, the service, language models and translators. DATA: Multi30k, tokenised.
 bench-quick: .venv/dev
-	$(BIN)/python benchmarks/speed.py --data $(DATA) --quick
+	$(BIN)/python benchmarks/quick.py --data $(DATA)
 
 bench: .venv/dev
 	$(BIN)/pip install -q -c constraints.txt -e '.[bench]'

@@ -87,6 +87,15 @@ def lab_texts(sizes: Sequence[int], seed: int, directory: Path) -> list[Text]:
     return texts
 
 
+def total_ratios(times: list[dict[str, Any]], system: str, systems: Sequence[str]) -> list[str]:
+    """Return how many times as fast a system is as each other, by medians of the total seconds."""
+    seconds = {
+        name: statistics.median(result["seconds"]["total"] for result in times if result["system"] == name)
+        for name in systems
+    }
+    return ["" if other == system else f"{seconds[other] / seconds[system]:.2f}" for other in systems]
+
+
 def print_tables(times: list[dict[str, Any]], errors: list[dict[str, Any]], systems: Sequence[str]) -> None:
     if times:
         rows = []
@@ -97,8 +106,9 @@ def print_tables(times: list[dict[str, Any]], errors: list[dict[str, Any]], syst
                 for part in ("training", "aligning", "total")
             }
             latency = median_and_spread([result["latency"] for result in results if "latency" in result])
-            rows.append([system, *seconds.values(), latency])
-        print(format_table(["system", "training s", "aligning s", "total s", "latency of a pair, ms"], rows) + "\n")
+            rows.append([system, *seconds.values(), latency, *total_ratios(times, system, systems)])
+        headers = ["system", "training s", "aligning s", "total s", "latency of a pair, ms"]
+        print(format_table([*headers, *(f"times {other}" for other in systems)], rows) + "\n")
     if errors:
         rows = [
             [

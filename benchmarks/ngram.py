@@ -4,6 +4,7 @@
     python benchmarks/ngram.py --data DIR               # also DIR/ptb/train.txt and DIR/wikitext2/train.txt
     python benchmarks/ngram.py --text FILE ...          # also other texts
     python benchmarks/ngram.py --lmplz build/bin/lmplz  # also KenLM's trainer (cmake target lmplz)
+    python benchmarks/ngram.py --before SRC             # only to a model, compared with another version
 
 Training is timed from text to a saved model and from text to an ARPA file, inside a process with compiled kernels
 loaded, and as a whole command including start-up. Every measurement runs in its own process, so that its peak memory is
@@ -19,6 +20,7 @@ import os
 import platform
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -88,10 +90,11 @@ JOBS = {"train": job_train, "zipf": job_zipf}
 # -- measurements ----------------------------------------------------------------------------------------------------
 
 
-def run_job(name: str, *arguments: str) -> tuple[float, float]:
-    """Return the result of a job and its peak memory in GB."""
+def run_job(name: str, *arguments: str, source: str | None = None) -> tuple[float, float]:
+    """Return the result of a job and its peak memory in GB, with the code in `source` if that is given."""
     command = [sys.executable, __file__, "--job", name, *arguments]
-    output = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    environment = os.environ if source is None else {**os.environ, "PYTHONPATH": source}
+    output = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
     return output["result"], output["gigabytes"]
 
 
@@ -130,6 +133,29 @@ def measure_training(text: Path, scratch: Path, lmplz: str | None, repeat: int) 
     return costs
 
 
+def versions_table(texts: dict[str, Path], scratch: Path, before: str, repeat: int) -> list[dict[str, object]]:
+    """Compare another version with this one, in interleaved rounds: medians, and the ratios of the rounds."""
+    results = []
+    for name, text in texts.items():
+        costs: dict[str | None, list[Cost]] = {before: [], None: []}
+        for _ in range(repeat):
+            for source, rounds in costs.items():
+                with tempfile.TemporaryDirectory(dir=scratch) as directory:
+                    rounds.append(Cost(*run_job("train", str(text), directory, "model", source=source)))
+        ratios = [ours.seconds / theirs.seconds for theirs, ours in zip(costs[before], costs[None], strict=True)]
+        row: dict[str, object] = {"text": name}
+        for label, source in (("before", before), ("now", None)):
+            row[f"{label} s"] = f"{statistics.median(cost.seconds for cost in costs[source]):.2f}"
+            row[f"{label} GB"] = f"{statistics.median(cost.gigabytes for cost in costs[source]):.3f}"
+        row |= {
+            "now / before s": f"{statistics.median(ratios):.2f}",
+            "spread": f"{min(ratios):.2f} to {max(ratios):.2f}",
+        }
+        results.append(row)
+    print(format_table(list(results[0]), [list(row.values()) for row in results]))
+    return results
+
+
 def zipf_text(path: Path, tokens: int, seed: int = 1) -> Path:
     run_job("zipf", str(path), str(tokens), str(seed))
     return path
@@ -145,7 +171,7 @@ def training_table(texts: dict[str, Path], scratch: Path, lmplz: str | None, rep
         results[-1]["rounds"] = {
             method: [asdict(cost) for cost in rounds[method]] for method in ("command", "lmplz") if method in rounds
         }
-        rows.append(training_row(name, tokens, costs))
+        rows.append(training_row(name, tokens, costs) | spreads(rounds))
     print(format_table(list(rows[0]), [list(row.values()) for row in rows]))
     return results
 
@@ -163,10 +189,23 @@ def training_row(name: str, tokens: int, costs: dict[str, Cost]) -> dict[str, ob
     }
 
 
+def spreads(rounds: dict[str, list[Cost]]) -> dict[str, object]:
+    """Return the median and the spread of the seconds to a model and, round by round, of the ratio to lmplz."""
+    columns = {"to model, median (spread)": [cost.seconds for cost in rounds["to model"]]}
+    if "lmplz" in rounds:
+        pairs = zip(rounds["to model"], rounds["lmplz"], strict=True)
+        columns["/ lmplz, median (spread)"] = [ours.seconds / theirs.seconds for ours, theirs in pairs]
+    return {
+        name: f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+        for name, values in columns.items()
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="directory with ptb/ and wikitext2/")
     parser.add_argument("--lmplz", default=shutil.which("lmplz"), help="KenLM's trainer")
+    parser.add_argument("--before", help="the directory `src` of another version")
     parser.add_argument("--text", type=Path, nargs="*", default=[], help="further texts to train on")
     parser.add_argument("--zipf", type=float, nargs="*", default=[1.25, 5, 20], help="million tokens of Zipf text")
     parser.add_argument("--repeat", type=int, default=3, help="number of rounds")
@@ -185,7 +224,11 @@ def main() -> None:
         texts |= {text.name: text for text in arguments.text}
         renamed = {name: _without_unk(text, scratch) for name, text in texts.items()}
         machine = {"machine": platform.machine(), "cores": os.cpu_count(), "order": ORDER, "repeat": arguments.repeat}
-        results = {**machine, "training": training_table(renamed, scratch, arguments.lmplz, arguments.repeat)}
+        if arguments.before:
+            table = versions_table(renamed, scratch, arguments.before, arguments.repeat)
+        else:
+            table = training_table(renamed, scratch, arguments.lmplz, arguments.repeat)
+        results = {**machine, "training": table}
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

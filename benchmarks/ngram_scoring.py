@@ -1,6 +1,7 @@
 """Speed of scoring with 5-gram models on one thread, compared with the `kenlm` module, and what the models take.
 
     python benchmarks/ngram_scoring.py --data DIR               # DIR has ptb/ and wikitext2/
+    python benchmarks/ngram_scoring.py --text TRAIN TEST        # another text, and nothing else
     python benchmarks/ngram_scoring.py --data DIR --before SRC  # also another version, such as ../old/src
 
 The same modified Kneser-Ney model is scored by each system in its own process, which loads it once. In each round the
@@ -15,6 +16,7 @@ the rounds, and the smallest and the largest ratio to kenlm of a round.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import random
@@ -195,7 +197,9 @@ def measure_text(name: str, text: Path, held_out: Path, before: str | None, roun
         scratch = Path(directory)
         texts, ngrams = prepare(text, held_out, scratch)
         warm_up = warm_up_models(scratch)
-        sources: dict[str, str | None] = {OURS: None, KENLM: None}
+        sources: dict[str, str | None] = {OURS: None}
+        if importlib.util.find_spec(KENLM):
+            sources[KENLM] = None
         if before is not None:
             train_before(before, scratch)
             sources = {BEFORE: before, **sources}
@@ -244,11 +248,14 @@ def measure_text(name: str, text: Path, held_out: Path, before: str | None, roun
 
 def rate_row(name: str, system: str, tokens: int, seconds: dict[str, list[float]]) -> list[object]:
     """Return the row of one system: its rate, and how it compares with kenlm round by round."""
-    ratios = [theirs / ours for ours, theirs in zip(seconds[system], seconds[KENLM], strict=True)]
+    ratios = [theirs / ours for ours, theirs in zip(seconds[system], seconds.get(KENLM, []), strict=False)]
     middle = median(seconds[system])
     per_line = f"{middle / SINGLE_LINES * 1e6:.1f}" if "one by one" in name else ""
+    cells = [name, system, f"{tokens / middle / 1e6:.2f}", per_line]
+    if not ratios:  # kenlm is not installed
+        return [*cells, "", "", ""]
     spread = ("", "") if system == KENLM else (f"{min(ratios):.2f}", f"{max(ratios):.2f}")
-    return [name, system, f"{tokens / middle / 1e6:.2f}", per_line, f"{median(ratios):.2f}", *spread]
+    return [*cells, f"{median(ratios):.2f}", *spread]
 
 
 def measure_vocabulary(before: str | None, rounds: int) -> None:
@@ -279,6 +286,7 @@ def measure_vocabulary(before: str | None, rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="directory with ptb/ and wikitext2/")
+    parser.add_argument("--text", type=Path, nargs=2, metavar=("TRAIN", "TEST"), help="another text, and nothing else")
     parser.add_argument("--before", help="the directory `src` of another version")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", choices=["ptb", "wikitext2", "vocabulary"], help="one measurement")
@@ -290,6 +298,8 @@ def main() -> None:
         serve(system, warm_up, path, texts)
     elif arguments.vocabulary:
         time_vocabulary(arguments.vocabulary)
+    elif arguments.text:
+        measure_text(arguments.text[0].name, *arguments.text, arguments.before, arguments.rounds)
     else:
         for name, directory in (("PTB", "ptb"), ("WikiText-2", "wikitext2")):
             if arguments.data and arguments.only in (None, directory):

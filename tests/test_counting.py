@@ -31,7 +31,7 @@ def one_by_one(corpus: Corpus, order: int) -> Counter[tuple[int, ...]]:
 
 
 def as_counter(counts: counting.NgramCounts, order: int) -> dict[tuple[int, ...], int]:
-    rows, count = ngram_words(counts.trie, order).tolist(), counts.count[counts.trie.span(order)].tolist()
+    rows, count = ngram_words(counts.trie, order).tolist(), counts.of_order(order).tolist()
     assert rows == sorted(rows)
     assert len({tuple(row) for row in rows}) == len(rows)
     return {tuple(row): number for row, number in zip(rows, count, strict=True) if number}

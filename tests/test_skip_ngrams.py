@@ -48,7 +48,7 @@ def test_counts_against_brute_force(gap: int, corpus: Corpus) -> None:
     expected_counts: Counter[tuple[int, ...]] = Counter()
     for order in range(1, ORDER + 1):
         rows = ngram_words(counts.trie, order).tolist()
-        for row, count in zip(rows, counts.count[counts.trie.span(order)], strict=True):
+        for row, count in zip(rows, counts.of_order(order), strict=True):
             expected_counts[tuple(row)] = int(count)
     assert +expected_counts == _counted(corpus, ORDER, gap)
 

@@ -190,7 +190,7 @@ def test_katz_discounts_seen_words_and_backs_off_for_the_rest() -> None:
     model = NgramModel.train(text, order=2, smoothing="katz")
     assert model.notes == ()
     counts = count_ngrams(text, 2)
-    bigrams = zip(ngram_words(counts.trie, 2), counts.count[counts.trie.span(2)], strict=True)
+    bigrams = zip(ngram_words(counts.trie, 2), counts.of_order(2), strict=True)
     pairs = {tuple(row): int(count) for row, count in bigrams}
     history = text.vocab.id("w3")
     total = sum(count for (first, _), count in pairs.items() if first == history)

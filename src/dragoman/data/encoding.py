@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.core.threads import parallel_map, split_range
+from dragoman.data.ranges import offsets_of
 from dragoman.data.scanner import NEWLINE, ends_word, split_at_lines
 from dragoman.data.spellings import (
     EIGHT,
@@ -42,7 +44,6 @@ class EncodedText(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    text: memoryview
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
     unknown: NDArray[np.int64]  # (3, unknown words) their positions among the words, and their first and last bytes
@@ -50,38 +51,44 @@ class _Chunk(NamedTuple):
 
 def encode(text: bytes, spellings: Spellings) -> EncodedText:
     """Split a text into lines and words, and look the words up."""
+    if len(text) < 2 * MIN_CHUNK_BYTES:  # a short text, often a single line: as few steps as possible
+        ids, offsets, unknown = _encode_chunk(spellings, text)
+        return EncodedText(ids, offsets, *_spell([text], [unknown], [0]))
     cores = len(split_range(0, len(text), min_size=MIN_CHUNK_BYTES, per_core=1))
-    chunks = parallel_map(partial(_encode_chunk, spellings), split_at_lines(text, cores))
+    parts = split_at_lines(text, cores)
+    chunks = parallel_map(partial(_encode_chunk, spellings), parts)
+    starts = offsets_of(np.array([len(chunk.ids) for chunk in chunks]))
+    ends = [chunk.offsets[1:] + start for chunk, start in zip(chunks, starts, strict=False)]
+    unknown_words = _spell(parts, [chunk.unknown for chunk in chunks], starts.tolist())
+    return EncodedText(
+        np.concatenate([chunk.ids for chunk in chunks]),
+        np.concatenate([np.zeros(1, np.int64), *ends]),
+        *unknown_words,
+    )
+
+
+def _spell(
+    parts: Sequence[bytes | memoryview], unknown: Sequence[NDArray[np.int64]], starts: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], tuple[str, ...]]:
+    """Return the positions of the unknown words of all parts of a text, their spelling ids, and their spellings."""
+    if not any(chunk.size for chunk in unknown):
+        return np.zeros(0, np.int64), np.zeros(0, np.int32), ()
     index: dict[bytes, int] = {}
-    ids, offsets = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-    positions, spelling_ids, words = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], 0
-    for chunk in chunks:
-        ids.append(chunk.ids)
-        offsets.append(chunk.offsets[1:] + words)
-        if chunk.unknown.size:
-            positions.append(chunk.unknown[0] + words)
-            unknown = [bytes(chunk.text[a:b]) for a, b in chunk.unknown[1:].T.tolist()]
-            spelling_ids.append(np.array([index.setdefault(word, len(index)) for word in unknown], np.int32))
-        words += len(chunk.ids)
-    if len(chunks) == 1:
-        return EncodedText(chunks[0].ids, chunks[0].offsets, positions[-1], spelling_ids[-1], _decoded(index))
-    joined = np.concatenate(ids), np.concatenate(offsets), np.concatenate(positions), np.concatenate(spelling_ids)
-    return EncodedText(*joined, _decoded(index))
+    words = [bytes(part[a:b]) for part, chunk in zip(parts, unknown, strict=True) for a, b in chunk[1:].T.tolist()]
+    spelling_ids = np.array([index.setdefault(word, len(index)) for word in words], np.int32)
+    positions = np.concatenate([chunk[0] + start for chunk, start in zip(unknown, starts, strict=False)])
+    return positions, spelling_ids, tuple(str(word, "utf-8") for word in index)
 
 
-def _decoded(index: dict[bytes, int]) -> tuple[str, ...]:
-    return tuple(str(word, "utf-8") for word in index)
-
-
-def _encode_chunk(spellings: Spellings, text: memoryview) -> _Chunk:
+def _encode_chunk(spellings: Spellings, text: bytes | memoryview) -> _Chunk:
     data = padded(text)
     max_words = len(text) // 2 + 1  # memory is used only where it is written
     ids, unknown = np.empty(max_words, np.int32), np.empty((3, max_words), np.int64)
-    offsets = np.zeros(int((data == NEWLINE).sum()) + 2, np.int64)
+    offsets = np.zeros(int(np.count_nonzero(data == NEWLINE)) + 2, np.int64)
     lines, words, num_unknown = _encode(
         data, eight_bytes(data), len(text), spellings.for_kernels(), ids, offsets, unknown
     )
-    return _Chunk(text, ids[:words], offsets[: lines + 1], unknown[:, :num_unknown])
+    return _Chunk(ids[:words], offsets[: lines + 1], unknown[:, :num_unknown])
 
 
 @kernel

@@ -13,6 +13,7 @@ from dragoman.data.ranges import offsets_of
 
 TAB, NEWLINE, DIGIT_0 = 9, 10, 48
 MAX_DIGITS = 18  # of a count
+PADDING = b"\n" * 8
 EMPTY = -1  # a slot without a word
 SEED = 0x9E3779B97F4A7C15  # of hashes
 # Kernels index by unsigned numbers: for signed ones, numba checks whether they count from the end of an array.
@@ -71,9 +72,9 @@ class Spellings(NamedTuple):
 
 def padded(text: bytes | memoryview | NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return bytes with eight line breaks after them, so that eight bytes can be read from any of their positions."""
-    data = np.full(len(text) + 8, NEWLINE, np.uint8)
-    data[:-8] = np.frombuffer(text, np.uint8)
-    return data
+    data = bytearray(text)  # a call for a single line spends less time here than with arrays
+    data += PADDING
+    return np.frombuffer(data, np.uint8)
 
 
 def eight_bytes(data: NDArray[np.uint8]) -> NDArray[np.uint64]:

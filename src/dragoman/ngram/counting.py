@@ -20,11 +20,12 @@ from dragoman.core.memory import release_freed_memory
 from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.trie import Trie, word_type
+from dragoman.ngram.trie import Trie, Words, word_type
 
 T = TypeVar("T", bound=np.generic)
+Counts = NDArray[np.integer]  # in 8, 16 or 32 bits, unsigned below 32
 
-BLOCK_ROWS = 1 << 18  # rows sorted at a time
+BLOCK_ROWS = 1 << 16  # rows sorted at a time
 MAX_NODES = 2**31 - 1  # positions and nodes are numbered in 32 bits
 
 
@@ -33,8 +34,12 @@ class NgramCounts:
     """How often each n-gram occurs."""
 
     trie: Trie
-    count: NDArray[np.int32]  # (nodes,) c(e_{t-n+1} ... e_t); 0 for strings that are only contexts
+    by_order: tuple[Counts, ...]  # [k - 1]: those of order k, (n-grams,); 0 for strings that are only contexts
     gap: int = 0  # words skipped between the context and the predicted word
+
+    def of_order(self, order: int) -> Counts:
+        """Return c(e_{t-n+1} ... e_t) of each n-gram of one order.  # (n-grams,)"""
+        return self.by_order[order - 1]
 
 
 @dataclass(frozen=True)
@@ -47,14 +52,13 @@ class _SortedRows:
 
 @dataclass(frozen=True)
 class _BlockNgrams:
-    """The n-grams of the next order in one block of rows, and the positions where they start."""
+    """The n-grams of the next order in one block of rows."""
 
-    word: NDArray[np.int32]  # (n-grams,)
-    context: NDArray[np.int32]  # (n-grams,) node of the first k - 1 words
-    count: NDArray[np.int32]  # (n-grams,)
-    first: NDArray[np.int32]  # (n-grams,) a position where it starts
-    position: NDArray[np.int32]  # (rows,)
-    ngram: NDArray[np.int32]  # (rows,) index of the n-gram that starts there
+    word: Words  # (n-grams,)
+    count: Counts  # (n-grams,)
+    suffix: NDArray[np.int32]  # (n-grams,)
+    first_context: int
+    children: NDArray[np.int32]  # (contexts,) n-grams of each context, which are consecutive and in no other block
     continues: NDArray[np.bool_]  # (rows,) whether the n-gram can be extended
 
 
@@ -71,35 +75,36 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
     size = len(corpus.vocab)
     unigrams = np.bincount(predicted[predicted >= 0], minlength=size).astype(np.int32)
     unigrams[START] = 0  # never predicted
-    word = [np.zeros(1, word_type(size)), np.arange(size, dtype=word_type(size))]
-    count = [np.zeros(1, np.int32), unigrams]
-    begin, levels = [np.ones(1, np.int32)], [0, 1, 1 + size]
-    suffix = [np.zeros(1 + size, np.int32)]
+    word: list[Words] = [np.zeros(1, word_type(size)), np.arange(size, dtype=word_type(size))]
+    counts, levels = [_narrow(unigrams)], [0, 1, 1 + size]
+    begin, suffix = [np.ones(1, np.int32)], [np.zeros(1 + size, np.int32)]
+    release_freed_memory()  # of reading the text
+    rows, row_blocks = _first_rows(text, anchored), list[_SortedRows]()
     node_at = text + np.int32(1)  # [i]: the node of the string of k - 1 words that starts at position i
-    rows = _first_rows(text, anchored)
     for k in range(2, order + 1):
         if not len(rows.position):  # no sentence is that long
             break
-        blocks = parallel_map(partial(_refine, text=text, predicted=predicted, k=k, vocab_size=size), _blocks(rows))
-        contexts, last = slice(*levels[-2:]), levels[-1]
-        begin.append(_first_children(blocks, contexts))
-        word.extend(block.word.astype(word_type(size), copy=False) for block in blocks)
-        count.extend(block.count for block in blocks)
-        suffix.extend(node_at[block.first + 1] for block in blocks)
-        rows = _next_rows(blocks, last, node_at) if k < order else rows
-        levels.append(last + sum(len(block.word) for block in blocks))
+        row_blocks = _blocks(rows)
+        blocks = parallel_map(partial(_refine, text, predicted, node_at, k, size), row_blocks)
+        begin.append(_first_children(blocks, slice(*levels[-2:])))
+        word.extend(block.word for block in blocks)
+        counts.append(np.concatenate([block.count for block in blocks]))
+        suffix.extend(block.suffix for block in blocks)
+        rows = _next_rows(rows, row_blocks, blocks, levels[-1], node_at) if k < order else rows
+        levels.append(levels[-1] + len(counts[-1]))
         if levels[-1] >= MAX_NODES:
             raise DataError(f"more than {MAX_NODES:,} n-grams; use a lower order or less text")
-        blocks.clear()  # free memory
+        blocks.clear()
+        release_freed_memory()
     begin.append(np.array(levels[-1:], np.int32))
-    del rows, node_at, text, predicted
+    del rows, row_blocks, node_at, text, predicted
     release_freed_memory()
-    trie_levels, strings, counts = tuple(levels), (_concatenate(word), _concatenate(begin)), _concatenate(count)
+    strings = _concatenate(word), _concatenate(begin)
     # With a gap or an anchor the suffix of a string need not start one position later.
     known_suffix = None if gap or anchored else _concatenate(suffix)
     suffix.clear()
     release_freed_memory()
-    return NgramCounts(Trie(trie_levels, *strings, known_suffix), counts, gap)
+    return NgramCounts(Trie(tuple(levels), *strings, known_suffix), tuple(counts), gap)
 
 
 def _concatenate(parts: list[NDArray[T]]) -> NDArray[T]:
@@ -107,6 +112,12 @@ def _concatenate(parts: list[NDArray[T]]) -> NDArray[T]:
     result = np.concatenate(parts)
     parts.clear()
     return result
+
+
+def _narrow(count: NDArray[np.integer]) -> Counts:
+    """Return counts in as few bits as the largest needs."""
+    largest = int(count.max(initial=0))
+    return count.astype(np.min_scalar_type(largest) if largest < 1 << 16 else np.int32)
 
 
 def _predicted_words(text: NDArray[np.int32], gap: int) -> NDArray[np.int32]:
@@ -121,9 +132,15 @@ def _predicted_words(text: NDArray[np.int32], gap: int) -> NDArray[np.int32]:
 
 
 def _first_rows(text: NDArray[np.int32], anchored: bool) -> _SortedRows:
-    keys = (text.astype(np.uint64) << np.uint64(32)) | np.arange(len(text), dtype=np.uint64)
-    keys = np.sort(keys[text == START if anchored else text != END])
-    return _SortedRows((keys & np.uint64(0xFFFFFFFF)).astype(np.int32), (keys >> np.uint64(32)).astype(np.int32) + 1)
+    positions = np.flatnonzero(text == START if anchored else text != END)
+    keys = text[positions].astype(np.uint64)
+    keys <<= np.uint64(32)
+    keys |= positions.view(np.uint64)
+    del positions
+    keys.sort()
+    position = keys.astype(np.int32)  # the lower half
+    keys >>= np.uint64(32)
+    return _SortedRows(position, keys.astype(np.int32) + np.int32(1))
 
 
 def _blocks(rows: _SortedRows) -> list[_SortedRows]:
@@ -139,9 +156,17 @@ def _blocks(rows: _SortedRows) -> list[_SortedRows]:
 
 
 def _refine(
-    rows: _SortedRows, *, text: NDArray[np.int32], predicted: NDArray[np.int32], k: int, vocab_size: int
+    text: NDArray[np.int32],
+    predicted: NDArray[np.int32],
+    node_at: NDArray[np.int32],
+    k: int,
+    vocab_size: int,
+    rows: _SortedRows,
 ) -> _BlockNgrams:
-    """Sort a block by its k-th words and find its k-grams."""
+    """Sort a block by its k-th words and find its k-grams.
+
+    The rows are sorted in place. Their nodes become the numbers of their k-grams in the block.
+    """
     position, node, last = rows.position, rows.node, rows.position + np.int32(k - 1)
     word, is_prediction = text[last], None
     if predicted is not text:  # a row for the word after the gap, if any, and one for the word that extends the string
@@ -155,12 +180,17 @@ def _refine(
     starts = np.flatnonzero(is_new)
     ngram = np.cumsum(is_new, dtype=np.int32) - np.int32(1)
     word, position = word[order], position[order]
+    context, suffix = node[order[starts]], node_at[position[starts] + 1]
     count, continues = np.diff(starts, append=len(string)), word != END
     if is_prediction is not None:
-        count = np.add.reduceat(is_prediction[order], starts, dtype=int)
-        continues &= ~is_prediction[order]
-    context = node[order[starts]]
-    return _BlockNgrams(word[starts], context, count.astype(np.int32), position[starts], position, ngram, continues)
+        is_prediction = is_prediction[order]
+        count = np.add.reduceat(is_prediction, starts, dtype=int)
+        position, ngram, continues = position[~is_prediction], ngram[~is_prediction], continues[~is_prediction]
+    rows.position[:], rows.node[:] = position, ngram
+    first_context = int(context[0])
+    children = np.bincount(context - first_context).astype(np.int32)
+    words = word[starts].astype(word_type(vocab_size), copy=False)
+    return _BlockNgrams(words, _narrow(count), suffix, first_context, children, continues)
 
 
 def _sort(
@@ -184,19 +214,28 @@ def _sort(
 def _first_children(blocks: list[_BlockNgrams], contexts: slice) -> NDArray[np.int32]:
     """Return the first child of each context."""
     children = np.zeros(contexts.stop - contexts.start, np.int32)
-    for block in blocks:  # the contexts of a block are consecutive and occur in no other block
-        low, high = int(block.context[0]), int(block.context[-1]) + 1
-        children[low - contexts.start : high - contexts.start] = np.bincount(block.context - low)
-    return np.cumsum(children, dtype=np.int32) - children + np.int32(contexts.stop)
-
-
-def _next_rows(blocks: list[_BlockNgrams], first_node: int, node_at: NDArray[np.int32]) -> _SortedRows:
-    """Return the rows that continue, and write the node of the string at each position to `node_at`."""
-    position, node = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     for block in blocks:
-        string = block.ngram + np.int32(first_node)
-        node_at[block.position] = string
-        position.append(block.position[block.continues])
-        node.append(string[block.continues])
-        first_node += len(block.word)
-    return _SortedRows(np.concatenate(position), np.concatenate(node))
+        first = block.first_context - contexts.start
+        children[first : first + len(block.children)] = block.children
+    first_child = np.cumsum(children, dtype=np.int32)
+    first_child -= children
+    first_child += np.int32(contexts.stop)
+    return first_child
+
+
+def _next_rows(
+    rows: _SortedRows,
+    row_blocks: list[_SortedRows],
+    blocks: list[_BlockNgrams],
+    first_node: int,
+    node_at: NDArray[np.int32],
+) -> _SortedRows:
+    """Write the node of the string at each position to `node_at`, and move the rows that continue to the front."""
+    kept = 0
+    for block_rows, block in zip(row_blocks, blocks, strict=True):
+        position, node = block_rows.position, block_rows.node + np.int32(first_node)
+        node_at[position] = node
+        moved = slice(kept, kept + int(np.count_nonzero(block.continues)))
+        rows.position[moved], rows.node[moved] = position[block.continues], node[block.continues]
+        kept, first_node = moved.stop, first_node + len(block.word)
+    return _SortedRows(rows.position[:kept], rows.node[:kept])

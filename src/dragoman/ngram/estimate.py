@@ -1,8 +1,8 @@
 """From counts to probabilities: the two recursions that all smoothing methods share.
 
-A smoothing method gives, for each order, the mass that every n-gram keeps and the total to divide it by (`OrderMasses`).
-The remaining mass is used in one of two ways: interpolation adds the probability given the shorter context to all
-words, back-off gives it only to words that were not seen after the context.
+A smoothing method gives, for each order, the mass that every n-gram keeps and the total to divide it by (`Masses`). The
+remaining mass is used in one of two ways: interpolation adds the probability given the shorter context to all words,
+back-off gives it only to words that were not seen after the context.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.core.memory import release_freed_memory
 from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import sum_ranges
-from dragoman.ngram.counting import NgramCounts
+from dragoman.ngram.counting import Counts, NgramCounts
 from dragoman.ngram.heldout import InterpolationCoefficients
 
 Floats = NDArray[np.float64]
-# mass(hw) and total(h) of the n-grams of one order: P(w | h) keeps mass(hw) / total(h). A total of 0 means that h was
-# never seen.  # (n-grams,), (contexts,)
-OrderMasses = tuple[NDArray[np.floating], Floats]
+Begin = NDArray[np.int32]  # (contexts + 1,) the first n-gram of each of some consecutive contexts
+# Returns mass(hw) and total(h) of consecutive contexts of one order from the counts of their n-grams: P(w | h) keeps
+# mass(hw) / total(h). A total of 0 means that h was never seen.
+Masses = Callable[[Counts, Begin], tuple[NDArray[np.floating], Floats]]
 BLOCK_NGRAMS = 1 << 16  # computed at a time: temporary arrays of this size stay in the cache
 
 
@@ -42,7 +44,7 @@ class BackoffEstimate:
 class _Block:
     """Consecutive contexts of one order, and the n-grams that continue them."""
 
-    begin: NDArray[np.int32]  # (contexts + 1,) first n-gram of each context
+    begin: Begin
     total: Floats  # (contexts,)
     mass: NDArray[np.floating]  # (n-grams,)
     lower: NDArray[np.floating]  # (n-grams,) P(w | h')
@@ -100,43 +102,44 @@ class SmoothingTask:
         self.notes.append(message)
         warnings.warn(message, stacklevel=3)
 
-    def raw(self, order: int) -> NDArray[np.int32]:
+    def raw(self, order: int) -> Counts:
         """Return the counts of the n-grams of one order."""
-        return self.counts.count[self.counts.trie.span(order)]
+        return self.counts.of_order(order)
 
     def totals(self, order: int, value: NDArray[np.generic]) -> Floats:
         """Sum a value of the n-grams of one order over each context.  # (contexts,)"""
         contexts = self.counts.trie.span(order - 1)
         return sum_ranges(self.counts.trie.begin[contexts.start : contexts.stop + 1], value)
 
-    def estimate(self, masses: Callable[[int], OrderMasses], rule: Rule = interpolate) -> BackoffEstimate:
+    def estimate(self, masses: Callable[[int], tuple[Counts, Masses]], rule: Rule = interpolate) -> BackoffEstimate:
         """Apply a rule from order 1 upwards, block by block in parallel.
 
-        Below the unigrams is the zerogram distribution (eq. ngramlm:unkinterpolation).
+        `masses` gives, for an order, the counts and what becomes of them. Below the unigrams is the zerogram
+        distribution (eq. ngramlm:unkinterpolation).
         """
         trie, keep = self.counts.trie, self.keep
-        prob = np.zeros(trie.nodes, np.float32)
-        backoff = np.ones(trie.contexts, np.float32)
+        prob = np.zeros(trie.nodes, np.float32)  # memory is used only where it is written
+        backoff = np.empty(trie.contexts, np.float32)
 
         def estimate_order(order: int) -> None:
-            mass, total = masses(order)
-            if keep is not None and order > 1:
-                mass = np.where(keep[trie.span(order)], mass, 0.0)
+            counts, masses_of = masses(order)
             # The lower probability of a unigram is that of the word in the zerogram distribution.
             lower, index = (self.zerogram, trie.word) if order == 1 else (prob, trie.suffix)
             first, last = trie.levels[order - 1], trie.levels[order]
 
             def fill(span: tuple[int, int]) -> None:
                 begin = trie.begin[span[0] : span[1] + 1]
-                contexts, ngrams = slice(span[0] - first, span[1] - first), slice(int(begin[0]), int(begin[-1]))
-                block_mass = mass[ngrams.start - last : ngrams.stop - last]
-                block = _Block(begin, total[contexts], block_mass, lower[index[ngrams]])
-                prob[ngrams], backoff[slice(*span)] = rule(block)
+                ngrams = slice(int(begin[0]), int(begin[-1]))
+                mass, total = masses_of(counts[ngrams.start - last : ngrams.stop - last], begin)
+                if keep is not None and order > 1:
+                    mass = np.where(keep[ngrams], mass, 0.0)
+                prob[ngrams], backoff[slice(*span)] = rule(_Block(begin, total, mass, lower[index[ngrams]]))
 
             parallel_map(fill, _context_blocks(trie.begin, first, last))
 
         for order in range(1, trie.order + 1):
             estimate_order(order)
+            release_freed_memory()
         return BackoffEstimate(prob, backoff)
 
 

@@ -67,8 +67,9 @@ def _collect_evidence(counts: NgramCounts, zerogram: Floats, heldout: Corpus) ->
     trie, tokens = counts.trie, heldout.ids_with_boundaries(starts=0)
     matches = np.zeros((len(tokens), trie.order), np.int32)  # count of the n-gram
     contexts = np.zeros_like(matches)  # count of its context
-    totals = sum_ranges(trie.begin, counts.count[1:])
-    _trace(trie.word, trie.begin, trie.suffix, counts.count, totals, tokens, counts.gap, matches, contexts)
+    count = np.concatenate([np.zeros(1, np.int32), *counts.by_order], dtype=np.int32)  # (nodes,)
+    totals = sum_ranges(trie.begin, count[1:])
+    _trace(trie.word, trie.begin, trie.suffix, count, totals, tokens, counts.gap, matches, contexts)
     is_seen = contexts > 0
     likelihood = np.zeros(matches.shape, np.float32)
     np.divide(matches, contexts, out=likelihood, where=is_seen, casting="same_kind")

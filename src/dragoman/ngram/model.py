@@ -289,6 +289,5 @@ def _count_threshold_mask(counts: NgramCounts, thresholds: tuple[int, ...]) -> N
         return None
     keep = np.ones(counts.trie.nodes, bool)
     for order in range(2, counts.trie.order + 1):
-        span = counts.trie.span(order)
-        keep[span] = counts.count[span] > thresholds[min(order, len(thresholds)) - 1]
+        keep[counts.trie.span(order)] = counts.of_order(order) > thresholds[min(order, len(thresholds)) - 1]
     return keep_with_contexts(counts.trie, keep)

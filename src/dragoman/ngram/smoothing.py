@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
+from dragoman.data.ranges import sum_ranges
 from dragoman.data.vocabulary import START
-from dragoman.ngram.counting import NgramCounts
-from dragoman.ngram.estimate import BackoffEstimate, Floats, OrderMasses, SmoothingTask, back_off
+from dragoman.ngram.counting import Counts, NgramCounts
+from dragoman.ngram.estimate import BLOCK_NGRAMS, BackoffEstimate, Begin, Floats, Masses, SmoothingTask, back_off
 from dragoman.ngram.heldout import InterpolationCoefficients, fit_coefficients
 from dragoman.ngram.trie import ROOT
 
@@ -25,19 +26,18 @@ FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # used if the counts of counts give no dis
 DEFAULT_FIRST_COEFFICIENT, DEFAULT_COEFFICIENT = 0.05, 0.5  # alpha_1, and alpha_m of longer contexts
 
 
-def _interpolate(task: SmoothingTask, totals: Callable[[int, NDArray[np.float32]], Floats]) -> BackoffEstimate:
+def _interpolate(task: SmoothingTask, totals: Callable[[int, Counts, Begin], Floats]) -> BackoffEstimate:
     """P(w | h) = c(hw) / total(h) + alpha(h) P(w | h'), where total(h) is c(h) or more."""
 
-    def masses(order: int) -> OrderMasses:
-        counts = task.raw(order).astype(np.float32)
-        return counts, totals(order, counts)
+    def masses(order: int) -> tuple[Counts, Masses]:
+        return task.raw(order), lambda counts, begin: (counts.astype(np.float32), totals(order, counts, begin))
 
     return task.estimate(masses)
 
 
 def maximum_likelihood(task: SmoothingTask) -> BackoffEstimate:
     """P(e_t | context) = c(context e_t) / c(context): eq. ngramlm:mle. Unseen words have probability 0."""
-    return _interpolate(task, task.totals)
+    return _interpolate(task, lambda order, counts, begin: sum_ranges(begin, counts))
 
 
 def fixed_interpolation(task: SmoothingTask) -> BackoffEstimate:
@@ -58,8 +58,8 @@ def fitted_interpolation(task: SmoothingTask, *, bucketed: bool) -> BackoffEstim
 
 
 def _interpolate_with(task: SmoothingTask, coefficients: InterpolationCoefficients) -> BackoffEstimate:
-    def totals(order: int, counts: NDArray[np.float32]) -> Floats:
-        total = task.totals(order, counts)
+    def totals(order: int, counts: Counts, begin: Begin) -> Floats:
+        total = sum_ranges(begin, counts)
         with np.errstate(divide="ignore"):
             return np.divide(total, 1 - coefficients.alpha(order, total))
 
@@ -68,22 +68,29 @@ def _interpolate_with(task: SmoothingTask, coefficients: InterpolationCoefficien
 
 def witten_bell(task: SmoothingTask) -> BackoffEstimate:
     """alpha(h) = N(h) / (N(h) + c(h)), where N(h) different words follow h (Witten and Bell 1991)."""
-    return _interpolate(task, lambda order, counts: task.totals(order, counts) + task.totals(order, counts > 0))
+    return _interpolate(task, lambda order, counts, begin: sum_ranges(begin, counts) + sum_ranges(begin, counts > 0))
 
 
 def katz(task: SmoothingTask) -> BackoffEstimate:
     """Good-Turing discounted counts, backing off to shorter contexts for unseen words (Katz 1987)."""
 
-    def masses(order: int) -> OrderMasses:
-        counts = task.raw(order)
+    def masses(order: int) -> tuple[Counts, Masses]:
         try:
-            ratios = good_turing(count_of_counts(counts, KATZ_MAX_COUNT + 1), KATZ_MAX_COUNT)
-            mass = counts * ratios[np.minimum(counts, KATZ_MAX_COUNT + 1)]
+            ratios = good_turing(count_of_counts(task.raw(order), KATZ_MAX_COUNT + 1), KATZ_MAX_COUNT)
+            discounts = None
         except DiscountError as error:
-            mass = counts - _fallback_discounts(task, order, error, "Good-Turing discounts")[np.minimum(counts, 3)]
-        total, remaining = task.totals(order, counts), task.totals(order, mass)
-        undiscounted = (remaining >= total) & (total > 0)
-        return mass, np.where(undiscounted, total + 1, total)  # leave some mass for unseen words
+            discounts = _fallback_discounts(task, order, error, "Good-Turing discounts")
+
+        def masses_of(counts: Counts, begin: Begin) -> tuple[Floats, Floats]:
+            if discounts is None:
+                mass = counts * ratios[np.minimum(counts, KATZ_MAX_COUNT + 1)]
+            else:
+                mass = counts - discounts[np.minimum(counts, 3)]
+            total, remaining = sum_ranges(begin, counts), sum_ranges(begin, mass)
+            undiscounted = (remaining >= total) & (total > 0)
+            return mass, np.where(undiscounted, total + 1, total)  # leave some mass for unseen words
+
+        return task.raw(order), masses_of
 
     return task.estimate(masses, back_off)
 
@@ -94,16 +101,21 @@ def discounting(task: SmoothingTask, discounts: Callable[[Floats], Floats], *, a
     With adjusted counts (Kneser-Ney), lower orders count the different words that precede an n-gram.
     """
 
-    def masses(order: int) -> OrderMasses:
+    def masses(order: int) -> tuple[Counts, Masses]:
         counts = adjusted_counts(task.counts, order) if adjusted else task.raw(order)
         statistics = adjusted_count_of_counts(task.counts, order, counts) if adjusted else count_of_counts(counts, 2)
         try:
             D = discounts(statistics)
         except DiscountError as error:
             D = _fallback_discounts(task, order, error, "discounts")
-        mass = D.astype(np.float32)[np.minimum(counts, 3)]
-        np.subtract(counts, mass, out=mass, casting="same_kind")
-        return mass, task.totals(order, counts)
+        D32 = D.astype(np.float32)
+
+        def masses_of(counts: Counts, begin: Begin) -> tuple[NDArray[np.float32], Floats]:
+            mass = D32[np.minimum(counts, 3)]
+            np.subtract(counts, mass, out=mass, dtype=np.float64, casting="same_kind")
+            return mass, sum_ranges(begin, counts)
+
+        return counts, masses_of
 
     return task.estimate(masses)
 
@@ -190,28 +202,30 @@ def good_turing(n: Floats, max_count: int) -> Floats:
     return ratios
 
 
-def adjusted_counts(counts: NgramCounts, order: int) -> NDArray[np.int32]:
+def adjusted_counts(counts: NgramCounts, order: int) -> Counts:
     """Return the number of different words that precede each n-gram.
 
     The highest order, and n-grams that begin with `<s>` and so have no left neighbour, keep their raw counts.
     """
-    trie, span = counts.trie, counts.trie.span(order)
-    raw = counts.count[span]
+    trie, raw = counts.trie, counts.of_order(order)
     if order == trie.order:
         return raw
-    longer = trie.span(order + 1)
+    first, longer = trie.levels[order], trie.span(order + 1)
     suffix = trie.suffix[longer]
-    suffix = suffix[(counts.count[longer] > 0) & (suffix >= span.start)] - np.int32(span.start)
-    adjusted = np.bincount(suffix, minlength=len(raw)).astype(np.int32)
+    adjusted = np.zeros(len(raw), np.int32)
+    for start in range(0, len(suffix), BLOCK_NGRAMS):
+        block = slice(start, start + BLOCK_NGRAMS)
+        is_counted = (counts.of_order(order + 1)[block] > 0) & (suffix[block] >= first)
+        np.add.at(adjusted, suffix[block][is_counted] - np.int32(first), np.int32(1))
     node = 1 + START + 1  # the first n-gram that does not begin with <s>: those that do are sorted first
     for _ in range(1, order):
         node = int(trie.begin[node])
-    starts = node - span.start
+    starts = node - first
     adjusted[:starts] = raw[:starts]
     return adjusted
 
 
-def adjusted_count_of_counts(counts: NgramCounts, order: int, adjusted: NDArray[np.int32]) -> Floats:
+def adjusted_count_of_counts(counts: NgramCounts, order: int, adjusted: Counts) -> Floats:
     """Return the counts of adjusted counts, as KenLM's `lmplz` computes them.
 
     `lmplz` takes the suffixes of the very last n-gram (comparing words from right to left) at their raw counts. The
@@ -222,7 +236,7 @@ def adjusted_count_of_counts(counts: NgramCounts, order: int, adjusted: NDArray[
         for node in _last_suffixes(counts):
             position = node - counts.trie.levels[order]
             if 0 <= position < len(adjusted):
-                statistics += count_of_counts(counts.count[node : node + 1], 4)
+                statistics += count_of_counts(counts.of_order(order)[position : position + 1], 4)
                 statistics -= count_of_counts(adjusted[position : position + 1], 4)
     return statistics
 
@@ -230,11 +244,11 @@ def adjusted_count_of_counts(counts: NgramCounts, order: int, adjusted: NDArray[
 def _last_suffixes(counts: NgramCounts) -> list[int]:
     """Return the suffixes, from one word up, of the last n-gram when words are compared from right to left."""
     trie = counts.trie
-    node = trie.levels[1] + int(np.flatnonzero(counts.count[trie.span(1)]).max(initial=0))
+    node = trie.levels[1] + int(np.flatnonzero(counts.of_order(1)).max(initial=0))
     suffixes = [node]
     for order in range(2, trie.order + 1):
         span = trie.span(order)
-        longer = np.flatnonzero((trie.suffix[span] == node) & (counts.count[span] > 0))
+        longer = np.flatnonzero((trie.suffix[span] == node) & (counts.of_order(order) > 0))
         if not len(longer):  # it begins with <s>
             break
         node = span.start + int(longer[-1])  # sorted by first word: the last is the largest
