@@ -14,8 +14,7 @@ from torch import Tensor
 import plain_translator
 from dragoman import ParallelCorpus, TrainingConfig, Translator
 from dragoman.align.aligner import Aligner
-from dragoman.align.shortlist import Shortlist
-from dragoman.combine.shortlist import ShortlistScorer
+from dragoman.combine.shortlist import Shortlist, ShortlistScorer
 from dragoman.core.scorer import Scorer
 from dragoman.data.batches import Batch
 from dragoman.models.configs import TranslatorConfig
