@@ -64,11 +64,12 @@ class Process:
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def run(self, task: str, seconds: float) -> float:
+    def run(self, task: str, seconds: float) -> float | None:
+        """Return the speed of a task, or None if the process has ended: this source tree cannot do it."""
         assert self.process.stdin is not None and self.process.stdout is not None
         print(json.dumps([task, seconds]), file=self.process.stdin, flush=True)
-        value: float = json.loads(self.process.stdout.readline())
-        return value
+        line = self.process.stdout.readline()
+        return float(json.loads(line)) if line else None
 
     def end(self) -> None:
         self.process.kill()
@@ -88,13 +89,17 @@ def train_for_search(data: Path, path: Path, seconds: float) -> None:
 
 
 def measure(processes: dict[str, Process], task: str, seconds: float, rounds: int) -> dict[str, list[float]]:
-    """Return the values of each system, one per round."""
-    values: dict[str, list[float]] = {name: [] for name in processes}
-    for process in processes.values():
-        process.run(task, 0.1)  # warm up
+    """Return the values of each system that can do the task, one per round."""
+    warm = {name: process for name, process in processes.items() if process.run(task, 0.1) is not None}
+    for name in processes.keys() - warm.keys():
+        print(f"{task}: {name} cannot do this; see the error above", file=sys.stderr)
+    values: dict[str, list[float]] = {name: [] for name in warm}
     for number in range(rounds):
-        for name, process in processes.items():
-            values[name].append(process.run(task, seconds))
+        for name, process in warm.items():
+            value = process.run(task, seconds)
+            if value is None:
+                sys.exit(f"{task}: {name} ended in round {number + 1}")
+            values[name].append(value)
         print(
             f"{task}, round {number + 1}: { {name: round(row[-1], 1) for name, row in values.items()} }",
             file=sys.stderr,
