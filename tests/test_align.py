@@ -398,6 +398,16 @@ def test_all_models_align_an_easy_text() -> None:
         assert count_all_links([links[pair] for pair in range(7)], gold).error_rate < 0.1, model
 
 
+def test_a_text_with_another_vocabulary_is_rejected() -> None:
+    """Its ids would be those of other words, or of none."""
+    pairs = make_pairs()
+    aligner = Aligner.train(pairs, "hmm", 1)
+    new, first = make_pairs(["ein ganz anderer satz"], ["quite another sentence"]), pairs.select(np.arange(1))
+    for other in (ParallelCorpus(new.source, first.target), ParallelCorpus(first.source, new.target)):
+        with pytest.raises(DataError, match="another vocabulary"):
+            aligner.align(other)
+
+
 def test_the_number_of_threads_does_not_change_the_result() -> None:
     pairs = make_pairs(
         [f"{line} {n % 7}" for n in range(1500) for line in GERMAN],

@@ -16,6 +16,7 @@ def load_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "loadavg"
     monkeypatch.setattr(busy, "LOAD_FILE", path)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
     for name in (*WAIT_SETTINGS, "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     return path
@@ -29,6 +30,18 @@ def test_threads_give_up_their_cores_if_others_need_them(
 ) -> None:
     load_file.write_text(f"0.10 0.20 0.30 {running}/161 4711\n")
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    monkeypatch.setenv("GOMP_SPINCOUNT", "")
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    set_wait_policy()
+    assert os.environ.get("GOMP_SPINCOUNT") == expected
+
+
+@pytest.mark.parametrize(("running", "expected"), [(9, None), (65, "0")])
+def test_other_cores_of_the_machine_do_not_count(
+    load_file: Path, monkeypatch: pytest.MonkeyPatch, running: int, expected: str | None
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    load_file.write_text(f"0.10 0.20 0.30 {running}/161 4711\n")
     monkeypatch.setenv("GOMP_SPINCOUNT", "")
     monkeypatch.delenv("GOMP_SPINCOUNT")
     set_wait_policy()

@@ -6,6 +6,7 @@ import codecs
 import gzip
 import io
 import json
+import pickle
 import re
 from pathlib import Path
 
@@ -152,6 +153,16 @@ def test_vocabularies_are_compared_by_their_tokens() -> None:
     assert first != third
     assert first.describe_difference(third) == "entry 3 is 'a' in one and 'b' in the other"
     assert first.num_known == 3  # a, b and </s>
+
+
+def test_a_pickled_vocabulary_is_small_and_equal() -> None:
+    vocab = Corpus.from_sentences([" ".join(f"word{number}" for number in range(1000))]).vocab
+    size = len(pickle.dumps(vocab))
+    assert vocab.spellings.data.size  # the hash table is computed when it is needed, and not part of the pickle
+    restored = pickle.loads(pickle.dumps(vocab))
+    assert len(pickle.dumps(vocab)) == size
+    assert restored == vocab
+    assert restored.counts.tolist() == vocab.counts.tolist()
 
 
 def test_saved_vocabulary_is_restored(tmp_path: Path) -> None:
@@ -411,6 +422,12 @@ def test_invalid_bytes_raise_an_error_with_line_and_column(tmp_path: Path, conte
     (tmp_path / "t").write_bytes(content)
     with pytest.raises(DataError, match=complaint):
         read_text(tmp_path / "t")
+
+
+@pytest.mark.parametrize("vocab", [None, Corpus.from_sentences(["a"]).vocab])
+def test_text_in_memory_that_is_not_utf8_raises_an_error_with_its_line(vocab: Vocab | None) -> None:
+    with pytest.raises(DataError, match=r"letter:2: not UTF-8 \(byte 0xe9 at column 4\)"):
+        Corpus.from_text(b"a\ncaf\xe9\n", vocab, source="letter")
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,9 @@ class Aligner:
         return cls(*parallel_map(directional_model, range(2)))
 
     def align(self, pairs: ParallelCorpus, symmetrization: str = GROW_DIAG_FINAL_AND) -> WordAlignments:
-        """Align the sentence pairs of a text, which need not be the training text."""
+        """Align the sentence pairs of a text, which need not be the training text but has the same vocabularies."""
+        pairs.source.require_vocab(self.forward.lexicon.source)
+        pairs.target.require_vocab(self.forward.lexicon.target)
         grid = PairGrid.from_pairs(pairs)
         positions = self.forward.positions, self.backward.positions
         return symmetrize(grid, *most_probable_sources(grid, self._tables(grid), positions), symmetrization)

@@ -14,6 +14,7 @@ from time import sleep
 
 WAIT_SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")  # set by the user
 LOAD_FILE = Path("/proc/loadavg")  # the fourth value is RUNNING/ALL threads of the system
+MIN_OTHERS = 0.5  # threads that compete with ours, on average
 SAMPLES, INTERVAL = 5, 0.001  # seconds between samples
 
 
@@ -24,10 +25,12 @@ def set_wait_policy() -> None:
     """
     if any(name in os.environ for name in WAIT_SETTINGS):
         return
-    cores = os.cpu_count() or 1
+    all_cores = os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else all_cores
     given = os.environ.get("OMP_NUM_THREADS", "")
     threads = int(given) if given.isdecimal() and int(given) else cores
-    if threads > 1 and other_running_threads() > cores - threads:
+    others = other_running_threads() * cores / all_cores  # on the cores that this process may use
+    if threads > 1 and others >= cores - threads + MIN_OTHERS:
         os.environ["GOMP_SPINCOUNT"] = "0"
 
 

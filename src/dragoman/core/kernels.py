@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from threading import RLock
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Generic, TypeVar
 
+import numpy as np
+
 R = TypeVar("R")
+CONSTANTS = (bool, int, float, str, tuple, np.generic)  # types of constants that kernels read
 _lock = RLock()
 
 
@@ -41,17 +46,39 @@ class Kernel(Generic[R]):
                     self._compiled = njit(nogil=True, forceinline=self.inline)(function)
             return self._compiled
 
+    @cached_property
+    def digest(self) -> str:
+        """Tells apart versions of the function, of the kernels that it calls and of the constants that it reads."""
+        code, names = self._code(), self.function.__globals__
+        parts = [
+            code.co_code.hex(),
+            repr([c for c in code.co_consts if not isinstance(c, CodeType)]),
+            repr(code.co_names),
+        ]
+        for name in code.co_names:
+            value = names.get(name)
+            if isinstance(value, Kernel):
+                parts.append(value.digest)
+            elif isinstance(value, CONSTANTS):
+                parts.append(repr(value))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
     def _with_compiled_globals(self) -> FunctionType:
-        """Return the function with the dispatchers of the kernels that it calls, which numba looks up as globals."""
-        function = self.function
-        assert isinstance(function, FunctionType)
-        code, names = function.__code__, function.__globals__
+        """Return the function with the dispatchers of the kernels that it calls, which numba looks up as globals.
+
+        numba compiles again only what is in a file that has changed, but kernels call others from other files. So the
+        name, by which machine code is found in the cache, has the digest.
+        """
+        function, code = self.function, self._code()
+        names = function.__globals__
         called = {name: names[name].compile() for name in code.co_names if isinstance(names.get(name), Kernel)}
-        if not called:
-            return function
         copy = FunctionType(code, {**names, **called}, function.__name__, function.__defaults__, function.__closure__)
-        copy.__qualname__ = function.__qualname__
+        copy.__qualname__ = f"{function.__qualname__}_{self.digest}"
         return copy
+
+    def _code(self) -> CodeType:
+        assert isinstance(self.function, FunctionType)
+        return self.function.__code__
 
 
 def compiler_is_loaded() -> bool:

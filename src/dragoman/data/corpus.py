@@ -13,7 +13,7 @@ from typing import Self, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.core.errors import DataError, error_at_line
+from dragoman.core.errors import DataError, encoding_error, error_at_line
 from dragoman.core.kernels import compiler_is_loaded
 from dragoman.core.types import Json
 from dragoman.data.alignments import WordAlignments
@@ -183,9 +183,12 @@ class Corpus:
     ) -> Corpus:
         """Build from words separated by spaces: with a vocabulary by compiled code, unless loading it costs more."""
         is_worthwhile = len(text) >= COMPILED_BYTES or compiler_is_loaded()
-        if vocab is not None and not options.get("training") and (is_worthwhile or not vocab.has_strings):
-            return Corpus(vocab, *encode(text, vocab.spellings))
-        return cls.from_scan(scan(text), vocab, source=source, **options)
+        try:
+            if vocab is not None and not options.get("training") and (is_worthwhile or not vocab.has_strings):
+                return Corpus(vocab, *encode(text, vocab.spellings))
+            return cls.from_scan(scan(text), vocab, source=source, **options)
+        except UnicodeDecodeError as error:
+            raise _utf8_error(text, source) from error
 
     @staticmethod
     def from_scan(
@@ -356,6 +359,15 @@ class Corpus:
     def with_unknown(self, unknown: NDArray[np.bool_]) -> Self:
         """Return a copy with `<unk>` where `unknown` is true, without spellings.  # unknown: (words,)"""
         return replace(self, ids=np.where(unknown, np.int32(UNK), self.ids))
+
+
+def _utf8_error(text: bytes, source: str) -> DataError:
+    """Return an error that names the line of a text that is not UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return encoding_error(text, error.start, source)
+    return DataError(f"{source}: not UTF-8")
 
 
 def _segment_strings(sentences: Sequence[str | Sequence[str]], segmenter: Segmenter) -> list[str | Sequence[str]]:

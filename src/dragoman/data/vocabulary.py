@@ -126,6 +126,9 @@ class Vocab:
         first, last = self.spellings.begin[-2:].tolist()
         return hash((len(self), self.spellings.data[first:last].tobytes().decode()))
 
+    def __reduce__(self) -> tuple[type[Vocab], tuple[object, ...]]:
+        return Vocab, (self.tokens, self.counts, self.segmenter)  # without what is computed from these
+
     def __repr__(self) -> str:
         return f"Vocab({len(self)} tokens)"
 
