@@ -2,6 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Keep compiled Python files even where the environment says not to: otherwise each worker and each process that a test
+# starts compiles the modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo ladder test tests lint coverage boundscheck torture bench bench-quick wheel clean
 
 demo: .venv/installed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,23 +43,31 @@ def pairs_for(model: Translator) -> ParallelCorpus:
 # -- frozen parts ------------------------------------------------------------------------------------------------------
 
 
-def frozen_models() -> dict[str, tuple[torch.nn.Module, Any, tuple[str, ...]]]:
+def translator_and_pairs() -> tuple[Translator, ParallelCorpus]:
     translator = copy.deepcopy(translators()["one"])
-    loglinear = LogLinearModel.create(CORPUS, features="word1,word1+word2", weights="seen")
-    recurrent = RecurrentModel.create(CORPUS, embedding=4, hidden=5, carries=True)
-    return {
-        "feed-forward": (network(dropout=0.2), CORPUS, ("embedding",)),
-        "recurrent": (recurrent, CORPUS, ("rnn", "output.bias")),
-        "log-linear": (loglinear, CORPUS, ("bias",)),
-        "translator": (translator, pairs_for(translator), ("encoder", "source_embedding", "decoder.attention")),
-        "decoder": (copy.deepcopy(translator), pairs_for(translator), ("decoder", "embedding", "output")),
-    }
+    return translator, pairs_for(translator)
 
 
-@pytest.mark.parametrize("name", frozen_models())
+FROZEN: dict[str, tuple[Callable[[], tuple[torch.nn.Module, Any]], tuple[str, ...]]] = {
+    "feed-forward": (lambda: (network(dropout=0.2), CORPUS), ("embedding",)),
+    "recurrent": (
+        lambda: (RecurrentModel.create(CORPUS, embedding=4, hidden=5, carries=True), CORPUS),
+        ("rnn", "output.bias"),
+    ),
+    "log-linear": (
+        lambda: (LogLinearModel.create(CORPUS, features="word1,word1+word2", weights="seen"), CORPUS),
+        ("bias",),
+    ),
+    "translator": (translator_and_pairs, ("encoder", "source_embedding", "decoder.attention")),
+    "decoder": (translator_and_pairs, ("decoder", "embedding", "output")),
+}  # functions that create a model and its data, and the parts that are frozen
+
+
+@pytest.mark.parametrize("name", FROZEN)
 @pytest.mark.parametrize("optimizer", ["momentum", "adam"])
 def test_frozen_parameters_are_unchanged_and_all_others_are_trained(name: str, optimizer: str) -> None:
-    model, data, freeze = frozen_models()[name]
+    create, freeze = FROZEN[name]
+    model, data = create()
     before = {name: tensor.detach().clone() for name, tensor in model.named_parameters()}
     settings: dict[str, Any] = {**QUICK, "optimizer": optimizer, "l2": 0.1, "average": 0.5, "steps": 5}
     if optimizer == "adam":

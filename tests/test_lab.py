@@ -37,13 +37,12 @@ from dragoman.lab.minimal_pairs import RELATIVE_CLAUSE_SHARE
 from dragoman.lab.probabilities import DerivationScorer, PairLogProbs, expected_counts, pair_entropy
 from dragoman.lab.sentence_rules import PREFERENCE, german_english_grammar
 
-LAB = german_english_lab()
 LANGUAGE_NAMES = {GERMAN: "german", ENGLISH: "english"}
 
 
 @cache
 def sampled_pairs() -> list[SentencePair]:
-    return list(LAB.pairs(3000, seed=5))
+    return list(german_english_lab().pairs(3000, seed=5))
 
 
 # -- exact probabilities, by enumeration of small grammars -----------------------------------------------------------
@@ -170,7 +169,9 @@ def test_entropies_are_sums_over_sentences(small):
 def test_a_sentence_has_only_one_tree(language):
     """The inside algorithm sums over all trees, so a second tree would give a higher probability."""
     texts = [" ".join(getattr(pair, LANGUAGE_NAMES[language]).words) for pair in sampled_pairs()]
-    by_inside = inside_log_probs_with_spelling(MonolingualGrammar.project(LAB.grammar, language), texts)
+    by_inside = inside_log_probs_with_spelling(
+        MonolingualGrammar.project(german_english_lab().grammar, language), texts
+    )
     by_derivation = np.array([getattr(pair.log_probs, LANGUAGE_NAMES[language]) for pair in sampled_pairs()])
     np.testing.assert_allclose(by_inside, by_derivation, rtol=0, atol=1e-9)
 
@@ -205,8 +206,10 @@ def test_a_sentence_with_rare_words_has_only_one_tree(language):
 
 @cache
 def uniform_word_sample() -> ScoredSample:
-    rules = {symbol: with_uniform_words(rules) for symbol, rules in LAB.grammar.rules.items()}
-    return ScoredSample.sample(Grammar(LAB.grammar.start, rules, LAB.grammar.open_classes), 1000, seed=4)
+    rules = {symbol: with_uniform_words(rules) for symbol, rules in german_english_lab().grammar.rules.items()}
+    return ScoredSample.sample(
+        Grammar(german_english_lab().grammar.start, rules, german_english_lab().grammar.open_classes), 1000, seed=4
+    )
 
 
 def with_uniform_words(rules: Sequence[Rule]) -> tuple[Rule, ...]:
@@ -240,12 +243,12 @@ def nested_sample() -> ScoredSample:
 def test_sample_means_approach_entropies_and_lengths(value, expected):
     values = np.array([value(pair) for pair in sampled_pairs()])
     error = values.std(ddof=1) / math.sqrt(len(values))
-    assert values.mean() == pytest.approx(getattr(LAB.entropy, expected), abs=4 * error)
+    assert values.mean() == pytest.approx(getattr(german_english_lab().entropy, expected), abs=4 * error)
     assert error < 0.03 * values.mean()
 
 
 def test_conditional_entropy_is_far_below_the_marginal():
-    assert LAB.entropy.english_given_german < 0.1 * LAB.entropy.english
+    assert german_english_lab().entropy.english_given_german < 0.1 * german_english_lab().entropy.english
 
 
 def test_inconsistent_grammar_is_an_error():
@@ -260,12 +263,17 @@ def test_inconsistent_grammar_is_an_error():
 
 
 def test_size_and_entropy_of_the_corpus():
-    entropy = LAB.entropy
+    entropy = german_english_lab().entropy
     assert 8 <= entropy.english_words <= 14
     assert 8 <= entropy.german_words <= 14
     assert 0.1 <= entropy.english_given_german_per_word <= 0.5
     for language in LANGUAGES.values():
-        sides = (side for rules in LAB.grammar.rules.values() for rule in rules for side in rule.right_sides[language])
+        sides = (
+            side
+            for rules in german_english_lab().grammar.rules.values()
+            for rule in rules
+            for side in rule.right_sides[language]
+        )
         assert len({item.word for side in sides for item in side.items if isinstance(item, Terminal)}) >= 600
 
 
@@ -276,7 +284,7 @@ def test_a_few_sentences_are_long():
 
 
 def test_rule_probabilities_of_every_symbol_sum_to_one():
-    for rules in LAB.grammar.rules.values():
+    for rules in german_english_lab().grammar.rules.values():
         assert math.fsum(rule.prob for rule in rules) == pytest.approx(1)
         for rule in rules:
             for sides in rule.right_sides:
@@ -286,7 +294,7 @@ def test_rule_probabilities_of_every_symbol_sum_to_one():
 def crossed_shares(topic: str) -> dict[tuple[str, str], dict[str, float]]:
     """Return P(object | subject, verb) of a crossed quadruple."""
     shares: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for rule in LAB.grammar.rules[f"CL[{topic},formal,main]"]:
+    for rule in german_english_lab().grammar.rules[f"CL[{topic},formal,main]"]:
         _, verb, subject, _, obj, *_ = rule.name
         if verb.startswith("quad"):
             shares[subject, verb][obj] += rule.prob
@@ -326,7 +334,7 @@ def additive_model_exists(preferred: dict[tuple[str, str], str]) -> bool:
 def test_equal_right_hand_sides_have_children_in_the_same_order():
     """The scorer adds up rules with the same words and children in order: no two rules differ only in the order."""
     for language in LANGUAGES.values():
-        for rules in LAB.grammar.rules.values():
+        for rules in german_english_lab().grammar.rules.values():
             orders = defaultdict(set)
             for rule in rules:
                 for side in rule.right_sides[language]:
@@ -355,11 +363,14 @@ def digest(g: Grammar) -> str:
 
 def test_grammar_version_belongs_to_the_grammar():
     """If you change the grammar, increase GRAMMAR_VERSION and update both values: probabilities of old text change."""
-    assert (GRAMMAR_VERSION, digest(LAB.grammar)) == (1, "b21b84c9153397fb")
+    assert (GRAMMAR_VERSION, digest(german_english_lab().grammar)) == (1, "b21b84c9153397fb")
 
 
 def test_same_seed_gives_same_pairs_on_every_machine():
-    text = "".join(f"{' '.join(pair.german.words)}\t{' '.join(pair.english.words)}\n" for pair in LAB.pairs(50, seed=1))
+    text = "".join(
+        f"{' '.join(pair.german.words)}\t{' '.join(pair.english.words)}\n"
+        for pair in german_english_lab().pairs(50, seed=1)
+    )
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "547658414649e130"
 
 

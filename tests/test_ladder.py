@@ -43,7 +43,7 @@ def run(output: Path, *options: str | Path | float) -> Outcome:
     out, err = io.StringIO(), io.StringIO()
     arguments = ["ladder", "-o", output, "--pairs", PAIRS, "--minutes", SHORT, *options]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        for name, value in {"DEV": 20, "TEST": 20, "MINIMAL_PAIRS": 4}.items():
+        for name, value in {"DEV": 10, "TEST": 10, "MINIMAL_PAIRS": 4}.items():
             patch.setattr(lab_ladder, name, value)
         for name in SMALL:
             patch.setitem(recipes.TRANSLATOR_NETWORK, name, 8)

@@ -29,7 +29,7 @@ def test_the_package_has_these_names() -> None:
 
 @pytest.mark.parametrize("name", sorted(PUBLIC_NAMES))
 def test_each_name_has_a_docstring_with_an_example(name: str) -> None:
-    """The examples are run by the doctests of the modules."""
+    """`test_docstrings.py` runs the examples."""
     public = getattr(dragoman, name)
     assert public is getattr(import_module(dragoman._MODULES[name]), name)
     docstring = inspect.getdoc(public)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 
 from dragoman import Corpus, DataError, fit
 from dragoman.align.aligner import Aligner
+from dragoman.align.lexicon import Lexicon
 from dragoman.align.shortlist import Shortlist
 from dragoman.combine.ensemble import Ensemble
 from dragoman.combine.shortlist import ShortlistScorer
@@ -28,7 +30,12 @@ from small_translators import ENGLISH, GERMAN
 
 SOURCE, TARGET = Tokenizer.train("word", GERMAN), Tokenizer.train("word", ENGLISH)
 PAIRS = ParallelCorpus(SOURCE.encode(GERMAN), TARGET.encode(ENGLISH))
-LEXICON = Aligner.train(PAIRS, "ibm1").forward.lexicon
+
+
+@cache
+def lexicon() -> Lexicon:
+    """Translation probabilities of IBM model 1."""
+    return Aligner.train(PAIRS, "ibm1").forward.lexicon
 
 
 def trained(**settings: Any) -> Translator:
@@ -39,7 +46,7 @@ def trained(**settings: Any) -> Translator:
 
 
 def shortlist(common: int = 2, each: int = 2) -> Shortlist:
-    return Shortlist.from_lexicon(LEXICON, SOURCE.vocab, TARGET.vocab, common, each)
+    return Shortlist.from_lexicon(lexicon(), SOURCE.vocab, TARGET.vocab, common, each)
 
 
 def everything() -> Shortlist:
@@ -66,10 +73,10 @@ def test_translations_of_source_words_and_frequent_words_are_allowed() -> None:
     allowed = shortlist(common=2, each=1).allowed_words(SOURCE.encode(lines))
     words = np.array(TARGET.vocab.tokens)
     frequent = set(words[np.argsort(-TARGET.vocab.counts, kind="stable")[:2]])
-    from_nothing = {entry.word for entry in LEXICON.translations(None, 1)}
+    from_nothing = {entry.word for entry in lexicon().translations(None, 1)}
     everywhere = {"</s>", "<unk>"} | frequent | from_nothing
     assert set(words[allowed[1].numpy()]) == everywhere
-    of_source = {LEXICON.translations(word, 1)[0].word for word in GERMAN[0].split()}
+    of_source = {lexicon().translations(word, 1)[0].word for word in GERMAN[0].split()}
     assert set(words[allowed[0].numpy()]) == everywhere | of_source
 
 
@@ -77,12 +84,12 @@ def test_the_lexicon_may_have_another_vocabulary() -> None:
     german = [*GERMAN, "ein einhorn ."]
     english = [*ENGLISH, "a unicorn ."]
     others = (Corpus.from_sentences(lines) for lines in (german, english))
-    lexicon = Aligner.train(ParallelCorpus(*others), "ibm1").forward.lexicon
-    known = Shortlist.from_lexicon(lexicon, SOURCE.vocab, TARGET.vocab, 0, 3)
+    larger = Aligner.train(ParallelCorpus(*others), "ibm1").forward.lexicon
+    known = Shortlist.from_lexicon(larger, SOURCE.vocab, TARGET.vocab, 0, 3)
     assert known.coverage == 1.0
     assert int(known.starts[UNK + 1]) == 0  # no entries for unknown words
     assert ((known.translations > UNK) & (known.translations < len(TARGET.vocab))).all()
-    shortlist = Shortlist.from_lexicon(LEXICON, Tokenizer.train("word", ["x y", "x y"]).vocab, TARGET.vocab)
+    shortlist = Shortlist.from_lexicon(lexicon(), Tokenizer.train("word", ["x y", "x y"]).vocab, TARGET.vocab)
     assert shortlist.coverage == 0.0
 
 
@@ -203,19 +210,19 @@ def test_the_shortlist_may_be_smaller_than_the_beam() -> None:
 def test_shortlists_of_trees_use_their_leaves() -> None:
     source = Tokenizer.train("word", ["(S (NP ein hund) bellt)"] * 2, format="tree")
     read = source.encode(["(S (NP ein hund) bellt)", "(S bellt)"])
-    allowed = Shortlist.from_lexicon(LEXICON, source.vocab, TARGET.vocab, 0, 1).allowed_words(read)
-    dog = TARGET.vocab.id(LEXICON.translations("hund", 1)[0].word)
+    allowed = Shortlist.from_lexicon(lexicon(), source.vocab, TARGET.vocab, 0, 1).allowed_words(read)
+    dog = TARGET.vocab.id(lexicon().translations("hund", 1)[0].word)
     assert allowed.shape == (2, len(TARGET.vocab)) and allowed[0, dog] and not allowed[1, dog]
 
 
 def test_the_most_probable_translations_are_used() -> None:
-    entries = LEXICON.top_entries(2, 0.1)
+    starts, probs = lexicon().starts, lexicon().probs
     by_hand = []
-    for number in range(len(LEXICON.source)):
-        entries_of_word = range(*LEXICON.starts[number : number + 2].tolist())
-        best = sorted(entries_of_word, key=lambda entry: (-LEXICON.probs[entry], entry))[:2]
-        by_hand += sorted(entry for entry in best if LEXICON.probs[entry] >= 0.1)
-    assert entries.tolist() == by_hand
+    for number in range(len(lexicon().source)):
+        entries_of_word = range(*starts[number : number + 2].tolist())
+        best = sorted(entries_of_word, key=lambda entry: (-probs[entry], entry))[:2]
+        by_hand += sorted(entry for entry in best if probs[entry] >= 0.1)
+    assert lexicon().top_entries(2, 0.1).tolist() == by_hand
 
 
 def test_invalid_uses_are_refused() -> None:

@@ -424,7 +424,7 @@ def batch_of(pairs: ParallelCorpus) -> Batch:
 
 def _conditioned(name: str, text: Text) -> LanguageModel:
     """A translator conditioned on a source is a language model."""
-    model = translator(name, text)
+    model = translator(name) if text is TOY else TRANSLATORS[name](text)
     conditioned: LanguageModel = model.condition_on(read_by(model, "the unicorn sees a dog ."))
     return conditioned
 
@@ -435,18 +435,19 @@ GIVEN: dict[str, Callable[[Text], LanguageModel]] = {
 
 
 @cache
-def model(name: str, text: Text = TOY) -> LanguageModel:
+def model(name: str) -> LanguageModel:
     """A model of the zoo, or an n-gram model such as `katz, order 3`, created once: no test changes it."""
     models = {**MODELS, **GIVEN}
     if name in models:
-        return models[name](text)
+        return models[name](TOY)
     smoothing, order = name.split(", order ")
-    return _ngram(text, smoothing=smoothing, order=int(order))
+    return _ngram(TOY, smoothing=smoothing, order=int(order))
 
 
 @cache
-def translator(name: str, text: Text = TOY) -> Any:
-    return TRANSLATORS[name](text)
+def translator(name: str) -> Any:
+    """A translator of the zoo, created once: no test changes it."""
+    return TRANSLATORS[name](TOY)
 
 
 def ngram_words(trie: Trie, order: int) -> NDArray[np.int32]:
