@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+import dragoman
 from command import good, is_one_line, run
 from dragoman import Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramModel, RecurrentModel
 from dragoman.core.errors import DataError
@@ -25,7 +29,8 @@ from dragoman.models.quantized import QUANTIZED_CLASSES, QuantizedModel, quantiz
 from dragoman.models.quantized_language_model import QuantizedRecurrentModel
 from dragoman.models.quantized_translator import QuantizedTranslator
 from dragoman.nn import int8
-from dragoman.nn.int8 import Int8Matrix, Int8Tensor, dequantize_rows, linear, quantize_rows
+from dragoman.nn.int8 import Int8Matrix, Int8Tensor, dequantize_rows, linear, quantize_parameters, quantize_rows
+from dragoman.nn.output import FullSoftmax
 from dragoman.serve.registry import ModelRegistry
 from small_translators import place, translators
 
@@ -83,6 +88,24 @@ def test_other_functions_see_floating_point_numbers(matrices: tuple[torch.Tensor
     assert (W.shape, W.dtype, len(W)) == (floats.shape, floats.dtype, len(floats))
 
 
+def test_every_way_to_read_it_gives_its_numbers(matrices: tuple[torch.Tensor, Int8Tensor]) -> None:
+    floats, W = matrices
+    x = random(ROWS, OUTPUTS, seed=1)
+    for read in (
+        lambda W: x @ W.T.mT,
+        lambda W: W.data,
+        lambda W: W.mT,
+        lambda W: W[0],
+        lambda W: W[:, 1],
+        lambda W: W[2:4, 1:3],
+        lambda W: torch.stack(W.split(4)),
+        lambda W: torch.stack(W.split([20, 20], dim=1)),
+        lambda W: W.index_select(1, torch.tensor([2, 0])),
+    ):
+        assert torch.equal(read(W), read(floats))
+    assert torch.equal(functional.linear(random(INPUTS), W), functional.linear(random(INPUTS)[None], W)[0])
+
+
 def test_it_exists_once(matrices: tuple[torch.Tensor, Int8Tensor]) -> None:
     """A matrix that was reordered for products, or divided, is not kept in its first order as well."""
     _, W = matrices
@@ -99,6 +122,30 @@ def test_copies_and_pickles(matrices: tuple[torch.Tensor, Int8Tensor]) -> None:
     layer.weight = nn.Parameter(matrices[1], requires_grad=False)
     for same in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert torch.equal(same(x), layer(x)) and [name for name, _ in same.named_parameters()] == ["weight", "bias"]
+
+
+@pytest.mark.skipif(not int8.has_int8_products(), reason="the processor has no 8-bit products")
+def test_products_that_are_not_added_up_exactly_are_not_used() -> None:
+    """oneDNN may be limited to instructions that add up in 16 bits."""
+    code = "from dragoman.nn.int8 import adds_exactly, has_int8_products; print(adds_exactly(), has_int8_products())"
+    limited = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    done = subprocess.run([sys.executable, "-c", code], env=limited, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_the_scores_of_words_do_not_depend_on_their_number() -> None:
+    """With many words in all, a shortlist is scored by the product with the whole matrix."""
+    layer = FullSoftmax(INPUTS, 50)
+    layer.reset_parameters(torch.Generator().manual_seed(1))
+    quantize_parameters(layer, {"weight.weight": quantize_rows(layer.weights()[0].detach())})
+    assert layer.subset(torch.tensor([[3, 7]])).weights is None
+    assert layer.subset(torch.arange(50).repeat(50, 1)).weights is None
+
+
+def test_a_quantized_model_cannot_be_trained() -> None:
+    model = quantize_model(RecurrentModel.create(CORPUS, hidden=8), "lstm")
+    with pytest.raises(DataError, match=r"QuantizedRecurrentModel .* 8-bit weights cannot be trained"):
+        dragoman.fit(model, CORPUS, max_updates=1)
 
 
 def test_long_sums_are_exact_without_instructions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,9 @@ def test_auto_is_bfloat16_for_large_models_on_processors_that_have_it(monkeypatc
         monkeypatch.setattr(precision, "has_fast_bfloat16", lambda device, available=available: available)
         assert choose_precision("auto", large, "cpu") == chosen
         assert choose_precision("auto", small, "cpu") == choose_precision("auto", double, "cpu") == "float32"
-        assert choose_precision("bfloat16", small, "cpu") == "bfloat16"
+        with nullcontext() if available else pytest.warns(match="bfloat16 is not faster"):
+            assert choose_precision("bfloat16", small, "cpu") == "bfloat16"
+        assert choose_precision("auto", torch.nn.Linear(1500, 1500), "cpu") == "float32", "a module of the user"
     with pytest.raises(DataError, match="not float32"):
         choose_precision("bfloat16", double, "cpu")
 

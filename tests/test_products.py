@@ -132,6 +132,18 @@ def test_exported_models_have_products_of_all_processors(calls: list[tuple[int, 
     assert not calls
 
 
+@onednn
+@pytest.mark.filterwarnings("ignore:TF32")  # which the context manager sets
+def test_function_transforms_and_a_disabled_onednn_get_the_products_of_torch(calls: list[tuple[int, ...]]) -> None:
+    x, W = tensors((ROWS, INPUTS), (OUTPUTS, INPUTS))
+    gradient = torch.func.grad(lambda W: linear(x, W).sum())(W)
+    torch.testing.assert_close(gradient, x.sum(dim=0).expand_as(W))
+    torch.testing.assert_close(torch.vmap(lambda x: linear(x[None], W)[0])(x), functional.linear(x, W))
+    with torch.backends.mkldnn.flags(enabled=False):
+        assert torch.equal(linear(x, W), functional.linear(x, W))
+    assert not calls
+
+
 def test_small_products_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*operands: Tensor | None) -> Tensor:
         raise AssertionError("a small product went to oneDNN")

@@ -20,8 +20,8 @@ def quantize(
 
     The directory and the memory in use have about a quarter of the size, and search and scoring are faster on processors
     with AVX512_VNNI, AVX_VNNI or AMX. Each row of a matrix has its own scale. The inputs of matrix products are rounded
-    to 8 bits as well, each row with its own scale, so the result of a sentence does not depend on the other sentences of
-    a batch. Compare both models by dragoman evaluate before using the smaller one. It cannot be trained.
+    to 8 bits as well, each row with its own scale, so that sentences of a batch do not share one. Compare both models by
+    dragoman evaluate before using the smaller one. It cannot be trained.
 
     \b
     Example:

@@ -7,6 +7,7 @@ other function gets the matrix in floating point, which exists only during the c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Self
 
 import torch
@@ -39,7 +40,31 @@ def has_int8_products() -> bool:
     """Return whether oneDNN and the processor multiply numbers of 8 bits and add up the products without overflow."""
     has_functions = hasattr(torch.ops.onednn, "qlinear_prepack") and torch.backends.mkldnn.is_available()
     capabilities = cpu_capabilities()
-    return has_functions and any(capabilities.get(name, False) for name in FAST_INSTRUCTIONS)
+    return has_functions and any(capabilities.get(name, False) for name in FAST_INSTRUCTIONS) and adds_exactly()
+
+
+@cache
+def adds_exactly() -> bool:
+    """Return whether oneDNN adds up the largest products exactly.
+
+    It may use older instructions than the processor has (ONEDNN_MAX_CPU_ISA), which add up in 16 bits.
+    """
+    W = torch.full((TYPICAL_ROWS, EXACT_INPUTS), INT8_LIMIT, dtype=torch.int8)
+    x = torch.full((TYPICAL_ROWS, EXACT_INPUTS), 255, dtype=torch.uint8)
+    y = _multiply(x, _pack(W), torch.ones(TYPICAL_ROWS), torch.zeros(TYPICAL_ROWS, dtype=torch.int64))
+    return bool((y == INT8_LIMIT * (255 - ZERO_POINT) * EXACT_INPUTS).all())
+
+
+def _pack(quantized: Tensor) -> Tensor:
+    packed: Tensor = torch.ops.onednn.qlinear_prepack(quantized, [TYPICAL_ROWS, quantized.shape[1]])
+    return packed
+
+
+def _multiply(x: Tensor, packed: Tensor, scale: Tensor, zero_points: Tensor) -> Tensor:
+    y: Tensor = torch.ops.onednn.qlinear_pointwise(
+        x, 1.0, ZERO_POINT, packed, scale, zero_points, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+    return y
 
 
 class Int8Product:
@@ -48,7 +73,7 @@ class Int8Product:
     def __init__(self, quantized: Tensor, scale: Tensor):
         self.scale, self._packed = scale, None
         if has_int8_products():
-            self._packed = torch.ops.onednn.qlinear_prepack(quantized, [TYPICAL_ROWS, quantized.shape[1]])
+            self._packed = _pack(quantized)
             self._zero_points = torch.zeros(len(quantized), dtype=torch.int64)
         else:
             self._parts = quantized.t().float().split(EXACT_INPUTS)  # (inputs, outputs) in all
@@ -62,10 +87,7 @@ class Int8Product:
             return total * self.scale
         rows, zero_points = len(x), self._zero_points
         x = functional.pad(x, (0, 0, 0, rounded_rows(rows) - rows))
-        y: Tensor = torch.ops.onednn.qlinear_pointwise(
-            x, 1.0, ZERO_POINT, self._packed, self.scale, zero_points, None, 1.0, 0, torch.float32, "none", [], ""
-        )
-        return y[:rows]
+        return _multiply(x, self._packed, self.scale, zero_points)[:rows]
 
     def quantized(self) -> Tensor:
         """Return the matrix again.  # (outputs, inputs)"""
@@ -171,7 +193,7 @@ class Int8Tensor(Tensor):
         if function in FUNCTIONS:
             return FUNCTIONS[function](*args, **kwargs)
         with torch._C.DisableTorchFunctionSubclass():
-            if function.__name__ not in METADATA:
+            if function not in GETTERS and function.__name__ not in METADATA:
                 args, kwargs = tree_map(to_float, (tuple(args), dict(kwargs)))
             return function(*args, **kwargs)
 
@@ -210,33 +232,40 @@ def linear(x: Tensor, W: Tensor, b: Tensor | None = None) -> Tensor:
     x = to_float(x)
     if not isinstance(W, Int8Tensor):
         return functional.linear(x, W, b)
-    matrix = Int8Matrix(W, b)
-    return matrix(x) if x.dim() == 2 else matrix(x.reshape(-1, x.shape[-1])).unflatten(0, x.shape[:-1])
+    return Int8Matrix(W, b)(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
 
 
 def _embedding(ids: Tensor, W: Int8Tensor, *options: object, **named: object) -> Tensor:
     return W.rows(ids)
 
 
-def _index_select(W: Int8Tensor, dim: int, indices: Tensor) -> Int8Tensor:
-    assert dim == 0, "only rows can be selected"
-    return W.subset(indices)
+def _index_select(W: Int8Tensor, dim: int, indices: Tensor) -> Tensor:
+    return W.subset(indices) if dim == 0 else W.dequantized().index_select(dim, indices)
 
 
-def _split(W: Int8Tensor, sizes: Sequence[int], dim: int = 0) -> tuple[Int8Tensor, ...]:
-    assert dim == 0, "only rows can be split"
+def _getitem(W: Int8Tensor, indices: Any) -> Tensor:
+    is_rows = isinstance(indices, Tensor) and indices.dim() == 1 and indices.dtype == torch.int64
+    return W.subset(indices) if is_rows else W.dequantized()[indices]
+
+
+def _split(W: Int8Tensor, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    if isinstance(sizes, int) or dim != 0:
+        return W.dequantized().split(sizes, dim)
     return W.parts(tuple(sizes))
 
 
 PRODUCTS = (torch.addmm, torch.mm, torch.matmul, Tensor.matmul, Tensor.__matmul__)
-METADATA = ("__get__", "__set__", "__len__", "dim", "is_floating_point", "new_zeros", "numel", "requires_grad_", "size")
+# What a matrix of floating-point numbers would return as well.
+METADATA = ("__set__", "__len__", "dim", "is_floating_point", "new_zeros", "numel", "requires_grad_", "size")
+ATTRIBUTES = ("shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_leaf", "grad", "grad_fn")
+GETTERS = {getattr(Tensor, name).__get__ for name in ATTRIBUTES}
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     functional.linear: linear,
     functional.embedding: _embedding,
     Tensor.t: _Transposed,
     Tensor.split: _split,
     Tensor.index_select: _index_select,
-    Tensor.__getitem__: Int8Tensor.subset,
+    Tensor.__getitem__: _getitem,
     Tensor.detach: lambda W: W,
 }
 

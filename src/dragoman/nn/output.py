@@ -104,9 +104,9 @@ class FullSoftmax(nn.Module):
 
         They are copied, so for many words in all, which take long to read, it is better to score all words once.
         """
-        if words.numel() > MAX_COPIES * len(self.bias):
-            return WordSubset(words)
         W, b = self.weights(tied)
+        if words.numel() > MAX_COPIES * len(b) or isinstance(W, Int8Tensor):  # whose products round the inputs
+            return WordSubset(words)
         words = words.to(b.device)
         return WordSubset(words, nn.functional.embedding(words, W).transpose(1, 2), b[words][:, None])
 

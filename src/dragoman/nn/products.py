@@ -83,6 +83,8 @@ def can_use_onednn(x: Tensor, W: Tensor, b: Tensor | None = None) -> bool:
         and not has_torch_function((x, W))
         and not torch.is_autocast_enabled("cpu")
         and not torch.compiler.is_compiling()  # exported models must run on all processors
+        and not torch._C._are_functorch_transforms_active()  # for which oneDNN's function has no rules
+        and bool(torch.backends.mkldnn.enabled)
     )
 
 

@@ -80,9 +80,9 @@ class TrainingConfig(Settings):
     seed: int = Field(default=1, ge=0)
     """Random seed of initial parameters, order of sentences and dropout."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Type of the inputs of matrix products in training; bfloat16 is faster on many processors that have it. Sums,
-    softmax, states and parameters stay in float32. auto: bfloat16 if the processor has it, a short measurement finds it
-    faster, and the model is not small."""
+    """Type of matrix products in training; bfloat16 is faster on many processors that have it. Parameters, softmax and
+    states stay in float32. auto: bfloat16 if the processor has it, a short measurement finds it faster, and the model is
+    not small. (In commands that use models, --precision is the type of their weights.)"""
     threads: int | None = Field(default=None, ge=1)
     """Number of threads. Default: all cores, or OMP_NUM_THREADS; when training is resumed, as many as before."""
     device: str = "cpu"

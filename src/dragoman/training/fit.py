@@ -148,6 +148,9 @@ def fit(
     True
     """
     start = perf_counter()
+    if not isinstance(model, nn.Module):
+        remedy = "models with 8-bit weights cannot be trained, only those that they are made from"
+        raise DataError(f"{type(model).__name__} is not a torch module; {remedy}")
     config = validate(config or TrainingConfig, settings, "settings")
     texts = {"train": data, "dev": dev, "replay": replay, "replay_dev": replay_dev}
     for name, text in texts.items():

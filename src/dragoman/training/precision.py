@@ -1,13 +1,15 @@
 """The type of the inputs of matrix products in training.
 
-In bfloat16, the inputs of matrix products are rounded to 8 significant bits and the products are added up in float32
-(`torch.autocast`). Everything else stays in float32: parameters and the optimizer, softmax and normalisation, the states
-of cells, and the contexts of attention. Evaluation and search always use the type of the parameters.
+In bfloat16, the inputs of matrix products are rounded to 8 significant bits (`torch.autocast`). Each product is added up
+in float32, and its result is rounded to bfloat16 as well. Everything else is computed in float32: parameters and the
+optimizer, softmax and normalisation, the states of cells, and the contexts of attention. Evaluation and search always use
+the type of the parameters.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from functools import cache
 from time import perf_counter
 from typing import Literal
@@ -18,6 +20,7 @@ from torch import nn
 from dragoman.core.errors import DataError
 from dragoman.core.processor import cpu_capabilities
 from dragoman.nn.products import linear
+from dragoman.training.protocols import LikelihoodModel
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -62,8 +65,16 @@ def choose_precision(precision: str, model: nn.Module, device: str) -> Precision
     if precision == "bfloat16":
         if not is_float32:
             raise DataError("precision bfloat16: the parameters of the model are not float32; use --precision float32")
+        if not has_fast_bfloat16(device):
+            warnings.warn("bfloat16 is not faster than float32 on this processor; use float32", stacklevel=2)
         return "bfloat16"
-    if precision == "float32" or not is_float32 or not has_fast_bfloat16(device):
+    # Of other modules, it is not known which parts may be rounded.
+    if (
+        precision == "float32"
+        or not is_float32
+        or not isinstance(model, LikelihoodModel)
+        or not has_fast_bfloat16(device)
+    ):
         return "float32"
     has_products = any(isinstance(module, nn.Linear) for module in model.modules())
     is_large = sum(parameter.numel() for parameter in parameters) >= MIN_PARAMETERS
