@@ -111,8 +111,9 @@ def option_values(*groups: OptionGroup) -> dict[str, object]:
     for group in groups:
         kinds = get_type_hints(type(group), include_extras=True)
         for field in fields(group):  # type: ignore[arg-type]
-            declared = get_args(kinds[field.name])[-1]
-            values[declared.param_decls[0].removeprefix("--")] = getattr(group, field.name)
+            declared = get_args(kinds[field.name])[-1]  # typer keeps its first name as its default
+            name = next(name for name in (declared.default, *declared.param_decls) if name.startswith("--"))
+            values[name.removeprefix("--")] = getattr(group, field.name)
     return values
 
 

@@ -128,7 +128,7 @@ def open_shard(
             return
         first, last, start = task.shard.first_line, task.shard.first_line + task.shard.lines - 1, monotonic()
         lines = f"lines {first:,} to {last:,}" if task.shard.lines else "no lines"
-        info(f"{task.name}: {lines} of {manifest.lines:,} ({task.shard.size / 1e6:,.1f} MB)")
+        info(f"{task.name}: {lines} of {manifest.lines:,} ({task.shard.size:,} bytes)")
         yield task
         seconds = monotonic() - start
         info(f"{task.path}: {task.shard.lines:,} lines in {seconds:,.0f} s, {format_rate(task.shard.lines, seconds)}")

@@ -37,8 +37,8 @@ def check_shards(path: Path) -> tuple[Manifest, list[tuple[Path, ShardResult]]]:
         number for number, output in enumerate(outputs, 1) if not (output.is_file() and result_file(output).is_file())
     ]
     if missing:
-        count = f"{len(missing):,} of {len(outputs):,} shards are" if len(outputs) > 1 else "the only shard is"
-        raise DataError(f"{directory}: {count} not finished ({number_ranges(missing)}); run them with --shard")
+        names = f"shard{'s' if len(missing) > 1 else ''} {number_ranges(missing)} of {len(outputs):,}"
+        raise DataError(f"{directory}: not finished: {names}; run the same command with --shard for them")
     results = [read_record(result_file(output), ShardResult) for output in outputs]
     next_line = 1
     for output, shard, result in zip(outputs, manifest.shards, results, strict=True):
