@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from dragoman.models.cache import CacheModel
 from small_translators import ENGLISH, GERMAN, _untrained
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+GUIDE = Path(__file__).parent.parent / "docs" / "guides" / "scaling-shards.md"
 REPEATED = [*GERMAN[:7], "", *GERMAN[3:9], *GERMAN[:2], ""]  # with duplicates, and an empty line
 
 
@@ -285,21 +287,6 @@ echo 4711
 """
 
 
-def test_gnu_parallel_runs_all_shards(
-    good: Any, shared: Path, tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if shutil.which("parallel") is None:
-        pytest.skip("GNU parallel is not installed")
-    monkeypatch.setattr(score_blocks, "BLOCK_LINES", 8192)  # as in the processes that the script starts
-    (tmp_path / "text").write_text(TRAIN * 300)
-    command = ["score", str(shared / "tri"), "--text", str(tmp_path / "text")]
-    script = [str(EXAMPLES / "parallel" / "run_shards.sh"), str(tmp_path / "out"), "2", "2", *command]
-    done = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "shard 2 of 2: lines 8,193 to 10,800 of 10,800" in done.stderr
-    assert (tmp_path / "out").read_text() == good(*command).out
-
-
 def test_a_process_killed_in_the_middle_leaves_no_output(
     good: Any, run: Any, shared: Path, tmp_path: Path, programs: Path
 ) -> None:
@@ -318,14 +305,39 @@ def test_a_process_killed_in_the_middle_leaves_no_output(
     assert not list((tmp_path / "parts").glob(".*.tmp-*"))
 
 
-def test_slurm_scripts_run_all_shards(shared: Path, good: Any, tmp_path: Path, programs: Path) -> None:
-    """With an `sbatch` that runs the tasks one by one: Slurm itself is not tested."""
-    command = ["score", str(shared / "tri"), "--text", str(shared / "dev.txt")]
-    script = [str(EXAMPLES / "slurm" / "submit.sh"), str(tmp_path / "out file"), "2", "1", *command]
-    done = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out file").read_text() == good(*command).out
-    assert json.loads((tmp_path / "out file.parts" / "shard-2-of-2.txt.done.json").read_text())["lines"] == 0
+def guide_commands() -> list[str]:
+    """The commands of the guide, without comments."""
+    blocks = re.findall(r"^```\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    return [re.sub(r"\s+# .*", "", line) for block in blocks for line in block.splitlines()]
+
+
+def test_the_commands_of_the_guide_work(
+    good: Any, place: Path, shared: Path, tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With GNU parallel, and an `sbatch` that runs the tasks one by one: Slurm itself is not tested."""
+    monkeypatch.chdir(tmp_path)
+    for source, name in ((place, "de-en"), (place, "big.de"), (place, "big.en"), (shared, "tri")):
+        Path("kn5" if name == "tri" else name).symlink_to(source / name)
+    Path("examples").symlink_to(EXAMPLES)
+    Path("big.txt").write_text(TRAIN * 300)
+    Path("big.en").unlink()
+    whole = good("translate", "de-en", "--text", "big.de").out
+    monkeypatch.setattr(score_blocks, "BLOCK_LINES", 8192)  # as in the processes that are started
+    scores = good("score", "kn5", "--text", "big.txt").out
+    commands = guide_commands()
+    assert len(commands) > 10
+    for command in commands:
+        if "examples/" in command or " parallel " in command:
+            if shutil.which("parallel") is not None or "slurm" in command:
+                done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+                assert done.returncode == 0, done.stderr
+        elif shutil.which("parallel") is not None or "merge scores" not in command:
+            good(*shlex.split(command)[1:])
+    assert Path("big.en").read_text() == whole
+    assert Path("big.logprob").read_text() == scores
+    if shutil.which("parallel") is not None:
+        assert Path("big.scores").read_text() == gzip.decompress(Path("big.scores.gz").read_bytes()).decode() == scores
+    assert json.loads(Path("big.logprob.parts/shard-2-of-2.txt.done.json").read_text())["lines"] == 36 * 300 - 8192
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/*.s*")), ids=lambda path: path.name)
