@@ -206,8 +206,20 @@ def test_scores_of_translations_are_merged(good: Any, run: Any, place: Path, tmp
     (tmp_path / "short.en").write_text("the dog\n")
     outcome = run(*command[:-1], tmp_path / "short.en", "--shards", 2, "--shard", 1, "-o", tmp_path / "others")
     assert outcome.code == 2 and is_one_line(outcome.err) and "short.en has 1 lines and" in outcome.err
-    outcome = run(*command[:3], "-", *command[4:], "--shards", 2, "--shard", 1, "-o", tmp_path / "others")
-    assert outcome.code == 2 and is_one_line(outcome.err) and "standard input cannot be divided" in outcome.err
+    (tmp_path / "t.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(GERMAN, ENGLISH, strict=True)))
+    (tmp_path / "t.tmx").write_text("<tmx/>")
+    for source, target, message in (
+        ("-", "t.tsv", "standard input cannot be divided"),
+        ("t.tsv", "t.tsv", "choose the columns or keys of both sides with --src-field and --field"),
+        ("t.tmx", "t.tsv", "t.tmx: --shards divides texts, TSV and JSONL only"),
+    ):
+        files = ("--src", "-" if source == "-" else tmp_path / source, "--text", tmp_path / target)
+        outcome = run(*command[:2], *files, "--shards", 2, "--shard", 1, "-o", tmp_path / "others")
+        assert outcome.code == 2 and is_one_line(outcome.err) and message in outcome.err
+    command = (*command[:2], *files[:1], tmp_path / "t.tsv", *files[2:], "--src-field", 1, "--field", 2)
+    run_shards(good, tmp_path / "columns", *command)
+    good("merge", tmp_path / "columns", "-o", tmp_path / "out")
+    assert (tmp_path / "out").read_text() == good(*command).out
 
 
 def test_models_with_a_state_are_not_divided(run: Any, tmp_path: Path) -> None:

@@ -48,8 +48,6 @@ def score(
     scores = TextScores(models, score_options, text, field, sharding.dedup)
     if sharding.is_given:
         sharding.check(text, output)
-        if score_options.src == "-":
-            raise DataError("--shards: standard input cannot be divided; give a file with --src FILE")
         if output is not None:
             scores.run_shard(sharding, output)
     elif output is not None:

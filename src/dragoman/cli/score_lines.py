@@ -67,9 +67,7 @@ class TextScores:
         """Score one shard of the text, and write the results into a directory; nothing if it is finished."""
         from dragoman.models.score_blocks import split_blocks
 
-        texts = [(self.text, self.field)]
-        if self.options.src is not None:
-            texts.insert(0, (self.options.src, self.options.src_field))
+        texts = self._shard_texts()
         loaded = None if is_planned(directory) else self._load(is_shard=True)
         with open_shard(sharding, directory, self._job(), texts) as task:
             if task is None:
@@ -78,6 +76,22 @@ class TextScores:
             blocks = with_progress(task, split_blocks(task.read_blocks()))
             with task.output() as stream:
                 stream.writelines(self._texts(blocks, encode, is_start=task.number == 1))
+
+    def _shard_texts(self) -> list[tuple[str, str | None]]:
+        """Return the files to divide, with their fields."""
+        from dragoman.data.file_formats import recognise_format
+
+        source, fields = self.options.src, (self.options.src_field, self.field)
+        if source is None:
+            return [(self.text, self.field)]
+        if source == "-":
+            raise DataError("--shards: standard input cannot be divided; give a file with --src FILE")
+        for path in (source, self.text):
+            if recognise_format(path, ("tmx", "po", "xliff")) is not None:
+                raise DataError(f"{path}: --shards divides texts, TSV and JSONL only; give two texts")
+        if source == self.text and None in fields:
+            raise DataError(f"{source}: choose the columns or keys of both sides with --src-field and --field")
+        return list(zip((source, self.text), fields, strict=True))
 
     def _job(self) -> Job:
         from dragoman.models.score_blocks import BLOCK_LINES
