@@ -429,6 +429,17 @@ def test_missing_and_foreign_shards_are_not_merged(
     assert not (tmp_path / "out").exists()
 
 
+def test_outputs_of_another_run_are_replaced(tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "text")
+    run_all(tmp_path / "parts", text)
+    copy_from_another_run(tmp_path / "parts")
+    tasks = [open_task(tmp_path / "parts", text, number) for number in (1, 2, 3)]
+    assert [task.is_finished() for task in tasks] == [True, False, True]
+    run_shard(tasks[1])
+    merge_shards(tmp_path / "parts", tmp_path / "out")
+    assert (tmp_path / "out").read_text() == EXPECTED
+
+
 def test_shards_are_not_overwritten_by_the_merged_file(tmp_path: Path) -> None:
     run_all(tmp_path / "parts", write_lines(tmp_path / "text"))
     for name in ("manifest.json", "shard-1-of-3.txt", "shard-1-of-3.txt.done.json"):

@@ -94,6 +94,11 @@ def output_file(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
+def remove_file(path: Path) -> None:
+    """Remove a file, if there is one."""
+    path.unlink(missing_ok=True)
+
+
 def append_line(path: Path, line: str, *, synchronise: bool = False) -> None:
     """Add a line to a file. With `synchronise`, it is on the disk when this returns."""
     is_new = not path.exists()

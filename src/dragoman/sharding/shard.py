@@ -12,7 +12,7 @@ from typing import TextIO
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.data.formats import LineCheck, NumberedLine, number_lines
 from dragoman.data.line_blocks import LineText, read_chunks, split_block
-from dragoman.io.files import LockedError, atomic_file, directory_lock, write_text
+from dragoman.io.files import LockedError, atomic_file, directory_lock, remove_file, write_text
 from dragoman.io.storage import FileStamp
 from dragoman.sharding.manifest import MANIFEST_FILE, Manifest, read_record
 from dragoman.sharding.plan import Record, Shard
@@ -103,7 +103,7 @@ class ShardTask:
         """Yield the file to write to. It appears at the end, if there was no error, and then what is known of it."""
         stamps = [FileStamp.of(Path(text.path)) for text in self.texts]
         self.check_texts()
-        result_file(self.path).unlink(missing_ok=True)
+        remove_file(result_file(self.path))
         with atomic_file(self.path) as temporary:
             with temporary.open("w", encoding="utf-8", newline="\n") as stream:
                 yield stream
