@@ -490,7 +490,7 @@ def test_line_numbers_continue_over_batches(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(formats, "MAX_BATCH_LINES", 2)
     parts: Iterator[list[bytes]] = iter([[b"a", b"b", b"c"], [b"d"]])
     calls: list[tuple[str, str, int]] = []
-    batches = list(formats._batches(parts, "x", lambda *line: calls.append(line)))
+    batches = list(formats.number_lines(parts, "x", lambda *line: calls.append(line)))
     assert [[line.number for line in batch] for batch in batches] == [[1, 2], [3], [4]]
     assert calls[3] == ("d", "x", 4)
 

@@ -19,7 +19,7 @@ PACKAGE = Path(dragoman.__file__).parent
 LAYERS = [
     {"core"},
     {"data"},
-    {"io", "search", "evaluation", "training", "nn", "align", "lab"},
+    {"io", "search", "evaluation", "training", "nn", "align", "lab", "sharding"},
     {"ngram", "models", "combine", "doctor"},
     {"experiments", "report", "serve"},
     {"cli"},

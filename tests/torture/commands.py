@@ -60,6 +60,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "doctor --fix": ("doctor", "--src", "train.de", "--tgt", "train.en", "--fix", "-o", "out"),
     "split": ("split", "--src", "train.de", "--tgt", "train.en", "--dev", "3", "--test", "3", "-o", "out", "--force"),
     "cluster": ("cluster", "--text", "train.en", "-n", "3", "-o", "out"),
+    "score --shards": ("score", "first", "--text", "train.en", "--shards", "2", "--shard", "1", "-o", "out"),
 }
 REPLACING = {"train ngram", "train recurrent", "train translator", "mix", "align", "import", "lab"}  # with --force
 

@@ -18,7 +18,8 @@ from time import perf_counter, sleep
 
 from torture.commands import COMMANDS, REPLACING, Finished, contents, fresh_copy, run_forked, start_forked, write_inputs
 
-DIRECTORIES = [name for name in COMMANDS if name not in ("export", "cluster")]  # commands that write directories
+# Commands that write directories, by themselves.
+DIRECTORIES = [name for name in COMMANDS if name not in ("export", "cluster", "score --shards")]
 REFUSALS = (
     "is being written by another program",
     "already contains",

@@ -32,6 +32,7 @@ COMMANDS = {
     "cluster": ("cluster:cluster", "Find classes of words by Brown clustering."),
     "train": ("", "Train a model of the given kind."),
     "translate": ("translate:translate", "Translate standard input, a file line by line, or documents."),
+    "merge": ("merge:merge", "Join the outputs of translate or score with --shards."),
     "attention": ("attention:attention", "Draw the attention of a translator for one sentence."),
     "align": ("align:align", "Align the words of two texts."),
     "evaluate": ("evaluate:evaluate", "Measure language models or translators on a text."),

@@ -105,6 +105,18 @@ def with_option_groups(function: Command, default_texts: Mapping[str, str] | Non
     return command
 
 
+def option_values(*groups: OptionGroup) -> dict[str, object]:
+    """Return the values of groups by the names of their options, without dashes before them."""
+    values = dict[str, object]()
+    for group in groups:
+        kinds = get_type_hints(type(group), include_extras=True)
+        for field in fields(group):  # type: ignore[arg-type]
+            declared = get_args(kinds[field.name])[-1]  # typer keeps its first name as its default
+            name = next(name for name in (declared.default, *declared.param_decls) if name.startswith("--"))
+            values[name.removeprefix("--")] = getattr(group, field.name)
+    return values
+
+
 def _is_a(parameter: inspect.Parameter, *bases: type) -> bool:
     return isinstance(parameter.annotation, type) and issubclass(parameter.annotation, bases)
 

@@ -16,9 +16,7 @@ from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
-    from dragoman.data.segmenters import Segmenter
     from dragoman.data.tokenizer import LinePairs
-    from dragoman.data.vocabulary import Vocab
     from dragoman.models.language_model import LanguageModel
     from dragoman.models.translation import BaseTranslator, SearchKwargs
 
@@ -275,21 +273,22 @@ def check_output_file(name: str, path: Path | None) -> None:
 
 def encode_for_models(models: Sequence[tuple[str, LanguageModel]], text: str, field: str | None) -> list[Corpus]:
     """Read a text once, and encode it once for each vocabulary of the models, which are given with their names."""
-    from dragoman.data.corpus import Corpus
-    from dragoman.data.formats import decode_lines, display_name, field_for, read_text
+    from dragoman.data.formats import display_name, field_for, read_text
+    from dragoman.models.score_blocks import encode_text
 
-    content = read_text(text, field_for(text, field))
-    corpora: dict[tuple[Vocab, Segmenter], Corpus] = {}
-    for name, model in models:
-        key = model.vocab, model.vocab.segmenter
-        if key not in corpora:
-            if model.vocab.segmenter.kind == "word":
-                corpora[key] = Corpus.from_text(content, model.vocab)
-            else:
-                corpora[key] = Corpus.from_sentences(decode_lines(content), model.vocab)
-            vocabulary = f", by the vocabulary of {name}" if len(models) > 1 else ""
-            warn_if_mostly_unknown(corpora[key], f"{display_name(text)}{vocabulary}")
-    return [corpora[model.vocab, model.vocab.segmenter] for _, model in models]
+    corpora = encode_text([model for _, model in models], read_text(text, field_for(text, field)))
+    warn_of_unknown_words([name for name, _ in models], corpora, display_name(text))
+    return corpora
+
+
+def warn_of_unknown_words(names: Sequence[str], corpora: Sequence[Corpus], source: str) -> None:
+    """Warn if models with these names do not know most tokens of a text: once for each vocabulary."""
+    seen: list[Corpus] = []
+    for name, corpus in zip(names, corpora, strict=True):
+        if not any(corpus is other for other in seen):
+            vocabulary = f", by the vocabulary of {name}" if len(names) > 1 else ""
+            warn_if_mostly_unknown(corpus, f"{source}{vocabulary}")
+            seen.append(corpus)
 
 
 def short_names(paths: Sequence[str]) -> list[str]:

@@ -263,3 +263,35 @@ def console_callbacks() -> Callbacks:
     from dragoman.experiments.trainer import Callbacks
 
     return Callbacks(info, status, grouped_warnings, training_progress, show=partial(print, flush=True))
+
+
+def amount_progress(name: str, unit: str, scale: int = 1) -> Callable[[int, int], None]:
+    """Return a callback `(done, total)` that prints a line from time to time.
+
+    Args:
+        name: what the line begins with.
+        unit: of the amounts in the line, such as lines.
+        scale: amounts are divided by this.
+    """
+    start = last_line = monotonic()
+
+    def report(done: int, total: int) -> None:
+        nonlocal last_line
+        now = monotonic()
+        if now - last_line < REPORT_INTERVAL or not done:
+            return
+        last_line, seconds = now, now - start
+        left = _format_duration(seconds * (total - done) / done)
+        amounts = f"{done / scale:,.0f} of {total / scale:,.0f} {unit}, {100 * done / total:.0f} %"
+        info(f"{name}: {amounts}, {format_rate(done / scale, seconds, unit)}, {left} left")
+
+    return report
+
+
+def format_rate(amount: float, seconds: float, unit: str = "lines") -> str:
+    """
+    >>> format_rate(1000, 4), format_rate(1, 4)
+    ('250 lines/s', '0.25 lines/s')
+    """
+    rate = amount / max(seconds, 1e-9)
+    return f"{rate:,.0f} {unit}/s" if rate >= 10 else f"{rate:.2g} {unit}/s"

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
 
-from dragoman.cli.messages import info, warn_if_unfinished
+from dragoman.cli.messages import info
 from dragoman.cli.option_groups import with_option_groups
 from dragoman.cli.options import (
     Field,
@@ -20,28 +15,24 @@ from dragoman.cli.options import (
     check_output_file,
     limited_threads,
 )
+from dragoman.cli.sharding import ShardOptions
 from dragoman.cli.translate_documents import (
     DocumentOptions,
     TranslateInput,
     check_distinct_files,
     translate_documents,
-    whole_file,
 )
+from dragoman.cli.translate_lines import LineTranslation
 from dragoman.cli.translate_options import (
     FusionOptions,
     LineTranslatorOptions,
     OutputOptions,
     SamplingOptions,
+    check_dedup,
     check_line_options,
+    check_shard_options,
     check_translate_options,
 )
-from dragoman.core.errors import DataError, error_at_line
-
-if TYPE_CHECKING:
-    from dragoman.data.formats import NumberedLine
-    from dragoman.io.output_formats import TranslationWriter
-    from dragoman.models.line_translation import LineSampler, LineTranslator
-    from dragoman.models.translation import BaseTranslator
 
 
 @with_option_groups
@@ -54,6 +45,7 @@ def translate(
     sampling: SamplingOptions = SamplingOptions(),
     fusion: FusionOptions = FusionOptions(),
     output: OutputOptions = OutputOptions(),
+    sharding: ShardOptions = ShardOptions(),
     precision: Precision = None,
     threads: Threads = None,
 ) -> None:
@@ -74,6 +66,9 @@ def translate(
     the sentences. Very long sentences are split. Trees cannot be split, and --sample does not split sentences: such
     lines are errors. One sample per line is printed as text, several in the format of --n-best.
 
+    --shards N --shard K translates one of N parts of a long text and writes it to the directory -o; dragoman merge
+    joins them. The result is that of the whole text.
+
     \b
     Example:
       echo "Ein Hund bellt. Warum?" | dragoman translate de-en
@@ -81,124 +76,28 @@ def translate(
       dragoman translate de-en --text test.de --beam-size 10 --alignments test.align > test.en
       dragoman translate one two three --n-best 5 < test.de
       dragoman translate de-en --lm news --lm-weight 0.1 --shortlist aligner < test.de
+      dragoman translate de-en --text big.de --shards 100 --shard 7 -o parts
     """
-    from dragoman.data.formats import read_line_batches
-
     given = TranslateInput.from_arguments(paths, text, documents, field)
     if given.documents:
-        check_line_options(sampling, output, field)
+        check_line_options(sampling, output, field, sharding)
     check_translate_options(search, sampling, output)
-    check_output_file("--output", None if given.documents else documents.output)
+    check_dedup(sharding, sampling)
+    if sharding.is_given:
+        sharding.check(given.text, documents.output)
+        check_shard_options(output)
+    else:
+        check_output_file("--output", None if given.documents else documents.output)
     if not given.documents:
         outputs = {"--output": documents.output, "--alignments": output.alignments, "--lattice": output.lattice}
         check_distinct_files(outputs, given.text)
-    at_terminal = sys.stdin is not None and sys.stdin.isatty()
     with limited_threads(threads):
-        if at_terminal:
+        if sys.stdin is not None and sys.stdin.isatty():
             info("loading ...")
-        model = _load(given.models, search, fusion, precision, needs_attention=output.alignments is not None)
+        lines = LineTranslation(given.models, search, sampling, fusion, output, precision, sharding.dedup)
         if given.documents:
-            translate_documents(model, given.documents, search, documents)
-            return
-        translator = _line_translator(model, search, sampling, output)
-        if given.text == "-" and at_terminal:
-            info("type a sentence and press Enter; Ctrl-D ends")
-        batches = read_line_batches(given.text, field, _line_check(translator, search.max_units))
-        _translate_lines(translator, batches, given.models[0], output, documents.output)
-
-
-def _translate_lines(
-    translator: LineTranslator | LineSampler,
-    batches: Iterable[Sequence[NumberedLine]],
-    model: Path,
-    output: OutputOptions,
-    path: Path | None,
-) -> None:
-    """Translate lines, and write the results to a file or standard output."""
-    from dragoman.models.line_translation import translate_all
-
-    with ExitStack() as files:
-        stream = sys.stdout if path is None else files.enter_context(whole_file(path))
-        writers = list(_writers(translator, model, output, files, stream))
-        translate_all(translator, batches, writers, info, explain_unknowns=output.explain_unknowns)
-
-
-def _load(
-    models: Sequence[Path],
-    search: LineTranslatorOptions,
-    fusion: FusionOptions,
-    precision: str | None,
-    *,
-    needs_attention: bool,
-) -> BaseTranslator:
-    """Load translators as one, and check the options that depend on it before the first line is read."""
-    from dragoman.combine.load_translators import is_directory, load_translators, require_attention
-
-    model = load_translators(models, **vars(fusion), shortlist=search.shortlist, precision=precision)
-    warn_if_unfinished(models)
-    if is_directory(search.shortlist):
-        over = "over the words of each line's shortlist"
-        info(f"--shortlist {search.shortlist}: probabilities are normalised {over}")
-    model.length_handling(search.length)
-    if needs_attention or search.replaces_unknowns or search.coverage_penalty:
-        require_attention(model, models[0])
-    return model
-
-
-def _line_translator(
-    model: BaseTranslator, search: LineTranslatorOptions, sampling: SamplingOptions, output: OutputOptions
-) -> LineTranslator | LineSampler:
-    from dragoman.models.line_translation import LineSampler, LineTranslator
-    from dragoman.models.text_pipeline import TextPipeline
-
-    pipeline = TextPipeline(model, split_sentences=not search.no_split, keep_tokenised=True, verbatim=search.verbatim)
-    if sampling.sample is not None:
-        seed, temperature = sampling.seed, sampling.temperature
-        seed, temperature = 1 if seed is None else seed, 1.0 if temperature is None else temperature
-        return LineSampler(pipeline, sampling.sample, seed, temperature)
-    n_best, search_kwargs, has_lattice = output.n_best or 1, search.search_kwargs(model), output.lattice is not None
-    return LineTranslator(pipeline, n_best, search.beam_size, search.max_units, search_kwargs, has_lattice)
-
-
-def _line_check(translator: LineTranslator | LineSampler, max_tokens: int) -> Callable[[str, str, int], None] | None:
-    """Return a function that raises an error for a line that cannot be translated."""
-    from dragoman.data.tokenizer import TREE
-    from dragoman.models.line_translation import LineTranslator, check_tree
-
-    pipeline, remedy = translator.pipeline, "split it, or allow more with --max-units"
-
-    def check_length(line: str, source: str, number: int) -> None:
-        if any(sentence.segmented.is_split for sentence in pipeline.split(line, max_tokens)):
-            raise error_at_line(source, number, f"more than {max_tokens:,} tokens, too long for --sample; {remedy}")
-
-    if pipeline.model.source.format == TREE:
-        return partial(check_tree, max_words=max_tokens, remedy=remedy)
-    return None if isinstance(translator, LineTranslator) else check_length
-
-
-def _writers(
-    translator: LineTranslator | LineSampler, path: Path, output: OutputOptions, files: ExitStack, stream: TextIO
-) -> Iterator[TranslationWriter]:
-    from dragoman.data.tokenizer import TREE
-    from dragoman.io import output_formats as formats
-    from dragoman.models.line_translation import LineSampler
-
-    model = translator.pipeline.model
-    is_list = output.n_best is not None or (isinstance(translator, LineSampler) and translator.samples > 1)
-    attention = partial(model.attention_matrix, tokens=model.source.segmenter.kind == "char")
-    if output.as_json:
-        yield formats.JsonLinesWriter(stream, attention)
-    else:
-        yield formats.MosesNBestWriter(stream) if is_list else formats.TextWriter(stream)
-    if output.alignments is not None:
-        if model.source.format == TREE:
-            remedy = "dragoman attention shows its attention"
-            raise DataError(f"{path}: attends to the phrases of a tree, so words are not aligned; {remedy}")
-        yield formats.PharaohWriter(files.enter_context(whole_file(output.alignments)), attention)
-    if output.lattice is not None:
-        from dragoman.report.lattice import lattice_text
-
-        tokens = model.target.vocab.tokens
-        as_text = output.lattice.suffix not in (".jsonl", ".json")
-        render = partial(lattice_text, spell=tokens.__getitem__) if as_text else None
-        yield formats.LatticeWriter(files.enter_context(whole_file(output.lattice)), tokens, render)
+            translate_documents(lines.load(), given.documents, search, documents)
+        elif sharding.is_given and documents.output is not None:
+            lines.run_shard(sharding, given.text, field, documents.output)
+        else:
+            lines.run(given.text, field, documents.output)

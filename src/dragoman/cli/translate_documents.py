@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -185,13 +184,10 @@ def check_distinct_files(outputs: Mapping[str, Path | None], text: str) -> None:
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
     """Yield a file to write text to; it is written completely or not at all, compressed if its name ends in .gz."""
-    from dragoman.io.files import atomic_file
+    from dragoman.io.files import output_file
 
-    is_device = path.exists() and not path.is_file()  # or a pipe, which is not replaced
-    with ExitStack() as stack:
-        file = stack.enter_context((path if is_device else stack.enter_context(atomic_file(path))).open("wb"))
-        binary = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0)) if path.suffix == ".gz" else file
-        yield stack.enter_context(TextIOWrapper(binary, encoding="utf-8", newline="\n"))
+    with output_file(path) as binary, TextIOWrapper(binary, encoding="utf-8", newline="\n") as stream:
+        yield stream
 
 
 def _write(text: str, path: Path | None) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import NoSplit, SearchOptions, check_output_file
+from dragoman.cli.sharding import ShardOptions
 from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import DataError
 
@@ -91,9 +92,13 @@ class FusionOptions(OptionGroup):
     ] = None
 
 
-def check_line_options(sampling: SamplingOptions, output: OutputOptions, field: str | None) -> None:
+def check_line_options(
+    sampling: SamplingOptions, output: OutputOptions, field: str | None, sharding: ShardOptions
+) -> None:
     """Raise an error for options that documents do not have."""
     given = {
+        "--shards": sharding.is_given,
+        "--dedup": sharding.dedup,
         "--field": field is not None,
         "--sample": sampling != SamplingOptions(),
         "--n-best": output.n_best is not None,
@@ -104,6 +109,19 @@ def check_line_options(sampling: SamplingOptions, output: OutputOptions, field: 
     }
     if name := next((name for name, is_given in given.items() if is_given), None):
         raise DataError(f"{name} is for text line by line, not for documents; remove it, or add --format text")
+
+
+def check_shard_options(output: OutputOptions) -> None:
+    """Raise an error for options that shards do not have."""
+    for name, path in (("--alignments", output.alignments), ("--lattice", output.lattice)):
+        if path is not None:
+            remedy = "; --json writes the attention" if name == "--alignments" else ""
+            raise DataError(f"{name} is not for --shards, which write one file each{remedy}; remove it")
+
+
+def check_dedup(sharding: ShardOptions, sampling: SamplingOptions) -> None:
+    if sharding.dedup and sampling.sample is not None:
+        raise DataError("--dedup: samples of equal lines differ; remove it, or --sample")
 
 
 def check_translate_options(search: LineTranslatorOptions, sampling: SamplingOptions, output: OutputOptions) -> None:

@@ -39,7 +39,7 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
         return _tsv_column(text, field or "1", source)
     if file_type == "jsonl":
         lines = enumerate(_split_lines(text), 1)
-        return b"".join(_jsonl_value(line, field or "text", source, number) + b"\n" for number, line in lines)
+        return b"".join(jsonl_value(line, field or "text", source, number) + b"\n" for number, line in lines)
     if field is not None:
         raise DataError(f"{source}: a field ({field}) can be selected in .tsv and .jsonl files only")
     if file_type in SUBTITLES:
@@ -165,20 +165,30 @@ def _split_lines(text: bytes) -> list[bytes]:
 
 
 def _tsv_column(text: bytes, field: str, source: str) -> bytes:
-    rows = [line.removesuffix(b"\r").split(b"\t") for line in _split_lines(text)]
+    lines = _split_lines(text)
+    column, headers = tsv_column(lines[0] if lines else b"", field, source)
+    if headers and len(lines) == headers:
+        raise DataError(f"{source}: no rows below the first line; give one row per sentence")
+    rows = enumerate(lines[headers:], 1 + headers)
+    return b"".join(tsv_cell(line, column, source, number) + b"\n" for number, line in rows)
+
+
+def tsv_column(first_line: bytes, field: str, source: str) -> tuple[int, int]:
+    """Return the index of a column, and how many lines are a header: 1 if the column is chosen by its name."""
     if field.isdecimal():
-        column, first = column_number(field, source) - 1, 1
-    else:
-        header = [name.decode() for name in rows[0]]
-        if field not in header:
-            raise error_at_line(source, 1, f"no column {field!r}; the first line has {', '.join(header)}")
-        column, first, rows = header.index(field), 2, rows[1:]
-        if not rows:
-            raise DataError(f"{source}: no rows below the first line; give one row per sentence")
-    for number, row in enumerate(rows, first):
-        if not 0 <= column < len(row):
-            raise error_at_line(source, number, f"{len(row)} columns, but column {column + 1} is selected")
-    return b"".join(row[column] + b"\n" for row in rows)
+        return column_number(field, source) - 1, 0
+    header = [name.decode() for name in first_line.removesuffix(b"\r").split(b"\t")]
+    if field not in header:
+        raise error_at_line(source, 1, f"no column {field!r}; the first line has {', '.join(header)}")
+    return header.index(field), 1
+
+
+def tsv_cell(line: bytes, column: int, source: str, number: int) -> bytes:
+    """Return the cell of a row, which is line `number` of its file."""
+    row = line.removesuffix(b"\r").split(b"\t")
+    if not 0 <= column < len(row):
+        raise error_at_line(source, number, f"{len(row)} columns, but column {column + 1} is selected")
+    return row[column]
 
 
 def column_number(field: str, source: str) -> int:
@@ -189,7 +199,8 @@ def column_number(field: str, source: str) -> int:
     return number
 
 
-def _jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
+def jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
+    """Return the value of a key in a JSON object, which is line `number` of its file, without line breaks."""
     try:
         record = json.loads(line)
         value = record[field] if isinstance(record, dict) else None
@@ -222,7 +233,7 @@ LineCheck = Callable[[str, str, int], object]  # (line, name of the text, number
 
 
 def read_line_batches(
-    path: str, field: str | None = None, check: LineCheck | None = None
+    path: str, field: str | None = None, check: LineCheck | None = None, batch_lines: int | None = None
 ) -> Iterator[list[NumberedLine]]:
     """Yield the lines of a file, or of standard input if `path` is `-`. An empty file has no lines.
 
@@ -236,7 +247,7 @@ def read_line_batches(
         chunks = []  # like empty standard input; a training text may not be empty
     else:
         chunks = [read_text(path, field).removesuffix(b"\n").split(b"\n")]
-    return _batches(chunks, display_name(path), check or (lambda *line: None))
+    return number_lines(chunks, display_name(path), check, batch_lines=batch_lines)
 
 
 def split_stream(stream: BufferedReader) -> Iterator[list[bytes]]:
@@ -253,16 +264,32 @@ def split_stream(stream: BufferedReader) -> Iterator[list[bytes]]:
         yield [b"".join(incomplete)]
 
 
-def _batches(chunks: Iterable[Sequence[bytes]], source: str, check: LineCheck) -> Iterator[list[NumberedLine]]:
-    number = 0
+def number_lines(
+    chunks: Iterable[Sequence[bytes]],
+    source: str,
+    check: LineCheck | None = None,
+    first_line: int = 1,
+    batch_lines: int | None = None,
+) -> Iterator[list[NumberedLine]]:
+    """Yield the lines of each chunk in batches, with their numbers; see `read_line_batches`.
+
+    Args:
+        chunks: consecutive lines; a batch has lines of one chunk only.
+        source: the name of the text, for messages.
+        check: raises an error for a line that is wrong.
+        first_line: the number of the first line.
+        batch_lines: the maximum number of lines in a batch. Default: 256.
+    """
+    batch_lines, number = batch_lines or MAX_BATCH_LINES, first_line - 1
     for lines in chunks:
-        for first in range(0, len(lines), MAX_BATCH_LINES):
+        for first in range(0, len(lines), batch_lines):
             batch: list[NumberedLine] = []
             try:
-                for raw in lines[first : first + MAX_BATCH_LINES]:
+                for raw in lines[first : first + batch_lines]:
                     number += 1
                     line = _decode(raw, source, number)
-                    check(line, source, number)
+                    if check is not None:
+                        check(line, source, number)
                     batch.append(NumberedLine(number, line))
             except DataError:
                 if batch:

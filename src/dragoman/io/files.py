@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import gzip
 import os
 import re
 import shutil
@@ -19,10 +20,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import IO, cast
 
 from safetensors import SafetensorError
 
@@ -77,6 +79,24 @@ def write_text(path: Path, text: str, *, create_parents: bool = True) -> None:
     """Write a file of text, completely or not at all."""
     with atomic_file(path, create_parents=create_parents) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a file to write to, completely or not at all; it is compressed if its name ends in .gz."""
+    is_device = path.exists() and not path.is_file()  # or a pipe, which is not replaced
+    with ExitStack() as stack:
+        file: IO[bytes] = stack.enter_context(
+            (path if is_device else stack.enter_context(atomic_file(path))).open("wb")
+        )
+        if path.suffix == ".gz":
+            file = cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0)))
+        yield file
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file, if there is one."""
+    path.unlink(missing_ok=True)
 
 
 def append_line(path: Path, line: str, *, synchronise: bool = False) -> None:
@@ -164,6 +184,15 @@ def _exchange(first: Path, second: Path) -> bool:
 # -- locks -------------------------------------------------------------------------------------------------------------
 
 
+class LockedError(DataError):
+    """Another process or thread writes to a directory."""
+
+    def __init__(self, path: Path, holder: str):
+        remedy = "wait until it has ended, or choose another directory"
+        super().__init__(f"{path}: is being written by another program ({holder}); {remedy}")
+        self.holder = holder
+
+
 @dataclass
 class _HeldLock:
     """A lock of this process."""
@@ -186,7 +215,7 @@ def lock_file(path: Path) -> Path:
 def directory_lock(path: Path) -> Iterator[None]:
     """Let no other process or thread write to a directory, which need not exist. The same thread may lock it again.
 
-    What killed processes left behind is restored or removed. Raises a `DataError` if the lock is held.
+    What killed processes left behind is restored or removed. Raises a `LockedError` if the lock is held.
     """
     with writing_errors(path):
         target = real_path(path)
@@ -205,14 +234,15 @@ def _acquire(target: Path, path: Path) -> bool:
     with _held_guard:
         if (lock := _held.get(target)) is not None:
             if lock.thread != thread:
-                raise _in_use(path, "another thread")
+                raise LockedError(path, "another thread")
             lock.uses += 1
             return False
         create_directory(target.parent)
         descriptor = os.open(lock_file(target), os.O_RDWR | os.O_CREAT, 0o666)
         try:
             if not _lock(descriptor):
-                raise _in_use(path, os.pread(descriptor, 200, 0).decode("utf-8", "replace") or "another process")
+                holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace")
+                raise LockedError(path, holder or "another process")
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()}, since {datetime.now():%Y-%m-%d %H:%M:%S}".encode(), 0)
         except BaseException:
@@ -231,11 +261,6 @@ def _release(target: Path) -> None:
             with suppress(OSError):
                 os.ftruncate(lock.descriptor, 0)
             os.close(lock.descriptor)
-
-
-def _in_use(path: Path, holder: str) -> DataError:
-    remedy = "wait until it has ended, or choose another directory"
-    return DataError(f"{path}: is being written by another program ({holder}); {remedy}")
 
 
 def _lock(descriptor: int) -> bool:

@@ -20,6 +20,7 @@ from dragoman.models.translation import EMPTY_TRANSLATION, BaseTranslator, Searc
 
 if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
+    from dragoman.models.duplicates import DuplicateTranslator
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def translate_lines(
 
 
 def translate_all(
-    translator: LineTranslator | LineSampler,
+    translator: LineTranslator | LineSampler | DuplicateTranslator,
     batches: Iterable[Sequence[NumberedLine]],
     writers: Sequence[TranslationWriter],
     info: Callable[[str], None],

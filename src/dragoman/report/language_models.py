@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dragoman.data.brown import BrownClustering
     from dragoman.models.language_model import LanguageModel, WordScore
     from dragoman.models.loglinear.explain import Explanation, WordContribution
+    from dragoman.models.score_blocks import ModelInputs
 
 NATS_DIGITS = 4
 MIN_PAIRS = 10  # minimal pairs, below which an accuracy is not meaningful
@@ -220,9 +221,6 @@ def _phenomenon_rows(
             if accuracy.pairs >= MIN_PAIRS:
                 shares = [percent_cell(accuracies[minimum].accuracy) for accuracies in by_distance]
                 yield ["", f"{distance_label(minimum)} words between", accuracy.pairs, *shares]
-
-
-ModelInputs = Mapping[str, tuple["LanguageModel", Corpus]]  # models by name, with the text in their vocabularies
 
 
 def sentence_scores(model: LanguageModel, corpus: Corpus, base: float) -> str:

@@ -1,0 +1,18 @@
+#!/bin/bash
+# Translate or score a text in shards with GNU parallel, and merge the outputs.
+#
+#     run_shards.sh OUTPUT SHARDS JOBS translate MODEL --text FILE [OPTIONS]
+#     run_shards.sh OUTPUT SHARDS JOBS score MODEL --text FILE [OPTIONS]
+#
+# JOBS processes run at a time, with one thread each. The outputs of the shards are in OUTPUT.parts. If a process is killed,
+# run the same command again: finished shards are skipped. For several machines with a common file system, add
+# --sshloginfile NODES --workdir . to the options of parallel.
+set -euo pipefail
+
+output=$1 shards=$2 jobs=$3
+shift 3
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+
+seq "$shards" | parallel --quote --jobs "$jobs" --line-buffer \
+    dragoman "$@" --shards "$shards" --shard {} -o "$output.parts"
+dragoman merge "$output.parts" -o "$output"

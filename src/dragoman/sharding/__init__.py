@@ -1,0 +1,1 @@
+"""Dividing a text into shards that independent processes translate or score, and merging their outputs."""
