@@ -69,12 +69,12 @@ def describe_run(run: RunStatus) -> str:
     """Return what a run is doing.
 
     >>> from dragoman.experiments.run_pool import RunStatus
-    >>> describe_run(RunStatus("seed=1", "train", seconds=90, epoch=2, dev_loss=4.5))
-    'training, epoch 2, dev perplexity 90.02, 1.5 minutes'
+    >>> describe_run(RunStatus("seed=1", "train", seconds=90, epochs=2, dev_loss=4.5))
+    'training, 2 epochs, dev perplexity 90.02, 1.5 minutes'
     """
-    epoch = [] if run.epoch is None else [f"epoch {run.epoch}"]
+    epochs = [] if run.epochs is None else [f"{run.epochs} epoch{'s' * (run.epochs != 1)}"]
     loss = [] if run.dev_loss is None else [f"dev perplexity {format_perplexity(run.dev_loss)}"]
-    return ", ".join([STEPS[run.step], *epoch, *loss, f"{run.seconds / 60:.1f} minutes"])
+    return ", ".join([STEPS[run.step], *epochs, *loss, f"{run.seconds / 60:.1f} minutes"])
 
 
 def describe_status(status: PoolStatus) -> str:

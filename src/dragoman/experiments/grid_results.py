@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
-from dragoman.experiments.runs import CHARACTER_PERPLEXITY, DEV, PERPLEXITY, TEST, Run, Scores, best_dev_loss
+from dragoman.experiments.runs import (
+    CHARACTER_PERPLEXITY,
+    DEV,
+    PERPLEXITY,
+    TEST,
+    Run,
+    Scores,
+    best_dev_loss,
+    read_metrics,
+)
 from dragoman.io.files import write_text
 
 RESULTS_FILE, TABLE_FILE = "results.json", "results.tsv"
@@ -56,7 +65,7 @@ class Summary:
         return {"mean": mean(self.values), **spread, "low": min(self.values), "high": max(self.values)}
 
     def describe(self, digits: int = 2) -> str:
-        """Return the mean and the range.
+        """Return the mean and the range, if there is one.
 
         >>> Summary((1.0, 2.5)).describe(), Summary((1.0,)).describe(1)
         ('1.75 (1.00 to 2.50)', '1.0')
@@ -64,7 +73,7 @@ class Summary:
         low, high, middle = (
             f"{value:,.{digits}f}" for value in (min(self.values), max(self.values), mean(self.values))
         )
-        return middle if len(self.values) == 1 else f"{middle} ({low} to {high})"
+        return middle if low == high else f"{middle} ({low} to {high})"
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,9 @@ class GridResults:
                 if value is not None or name == PERPLEXITY
             }
         megabytes = run.megabytes if run.model.is_dir() else 0.0
-        return RunResult(run, status, record.failure, scores, record.seconds, megabytes)
+        # The record lacks the time of a process that was killed; metrics have that of its last checkpoint.
+        seconds = max([record.seconds, *(line.get("seconds", 0.0) for line in read_metrics(run.model)[-1:])])
+        return RunResult(run, status, record.failure, scores, seconds, megabytes)
 
     @property
     def results(self) -> list[RunResult]:

@@ -36,7 +36,7 @@ class RunStatus:
     name: str
     step: str  # train, dev or test
     seconds: float  # since the step was started
-    epoch: int | None = None  # that is being trained, if the run writes metrics
+    epochs: int | None = None  # that are completed, if the run writes metrics
     dev_loss: float | None = None  # the lowest so far, in nats per token
 
 
@@ -217,8 +217,8 @@ def _status(running: _RunningStep) -> RunStatus:
     if not metrics:
         return status
     losses = [record["dev_loss"] for record in metrics if "dev_loss" in record]
-    epoch = int(metrics[-1].get("epoch", 0)) + 1
-    return RunStatus(status.name, status.step, status.seconds, epoch, min(losses, default=None))
+    epochs = int(metrics[-1].get("epoch", 0))
+    return RunStatus(status.name, status.step, status.seconds, epochs, min(losses, default=None))
 
 
 def _reason(running: _RunningStep) -> str:
