@@ -50,7 +50,7 @@ def tune(
     """
     require_extra("optuna", "tune")
     from dragoman.experiments.study import tune as run_study
-    from dragoman.experiments.study_results import TRIALS_FIGURE, TRIALS_FILE, TRIALS_TABLE_FILE
+    from dragoman.experiments.study_results import TRIALS_FIGURE, TRIALS_FILE, TRIALS_TABLE_FILE, format_objective
     from dragoman.experiments.tuning import read_tuning
     from dragoman.report.runs import draw_study, influence_text, trials_table
 
@@ -62,7 +62,9 @@ def tune(
         print(f"\n{influence}")
     files = [TRIALS_FILE, TRIALS_TABLE_FILE]
     if (best := results.best) is not None:
-        print(f"\nbest: trial {best.number}, {tuning.objective} {best.value:,.6g}, in {best.run.model}")
+        print(
+            f"\nbest: trial {best.number}, {tuning.objective} {format_objective(best.value or 0.0)}, in {best.run.model}"
+        )
         print(results.best_command)
         if is_installed("matplotlib"):
             draw_study(results, tuning.output / TRIALS_FIGURE, f"{tuning.source.command.name}: {file.name}")

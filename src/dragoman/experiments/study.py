@@ -25,7 +25,7 @@ from dragoman.experiments.grid import SHOW_SECONDS, describe_jobs
 from dragoman.experiments.run_pool import PoolStatus, RunCallbacks, RunPool, possible_jobs
 from dragoman.experiments.runs import Run, read_metrics
 from dragoman.experiments.search_space import Value
-from dragoman.experiments.study_results import StudyResults, TrialResult
+from dragoman.experiments.study_results import StudyResults, TrialResult, format_objective
 from dragoman.experiments.tuning import Tuning
 from dragoman.io.files import directory_lock
 from dragoman.io.storage import CONFIG_FILE
@@ -214,6 +214,7 @@ class _Search:
 
     def _finish(self, run: Run) -> None:
         """Tell the study the result of a run."""
+        self._is_bad(run)  # reports the rest of its losses, for trials to come
         trial, record = self.running.pop(run.name), run.read_record()
         trial.set_user_attr(RUN_SECONDS, record.seconds)
         if run.name in self.stopped and record.failure:
@@ -227,9 +228,8 @@ class _Search:
                 self._fail(run, trial, f"{self.tuning.objective} is infinite")
             else:
                 self.study.tell(trial.number, value)
-                self.callbacks.info(
-                    f"{run.name}: {self.tuning.objective} {value:,.4g}, {record.seconds / 60:.1f} minutes"
-                )
+                result = f"{self.tuning.objective} {format_objective(value)}"
+                self.callbacks.info(f"{run.name}: {result}, {record.seconds / 60:.1f} minutes")
         self._remove_models()
         self.write_results()
         self._check_failures()
@@ -263,18 +263,22 @@ class _Search:
 
     def _stop_bad_trials(self, pool: RunPool) -> None:
         """Stop runs whose dev loss is worse than the median of finished trials at the same point."""
-        if not self.tuning.stops_bad_trials:
-            return
-        sign = -1 if self.tuning.is_maximized else 1
         for run in pool.running:
-            trial = self.running[run.name]
-            reported = self.study.trials[trial.number].intermediate_values
-            for part, loss in losses_by_part(run.model).items():
-                if part not in reported and run.name not in self.stopped:
-                    trial.report(sign * loss, part)
-                    if trial.should_prune():
-                        self.stopped.add(run.name)
-                        pool.stop(run)
+            if run.name not in self.stopped and self._is_bad(run):
+                self.stopped.add(run.name)
+                pool.stop(run)
+
+    def _is_bad(self, run: Run) -> bool:
+        """Report the dev losses of a run, and return whether it should be stopped."""
+        if not self.tuning.stops_bad_trials:
+            return False
+        trial, sign = self.running[run.name], -1 if self.tuning.is_maximized else 1
+        reported, is_bad = self.study.trials[trial.number].intermediate_values, False
+        for part, loss in losses_by_part(run.model).items():
+            if part not in reported:
+                trial.report(sign * loss, part)
+                is_bad = is_bad or trial.should_prune()
+        return is_bad
 
     def _status(self, pool: RunPool) -> PoolStatus:
         trials = self.study.get_trials(deepcopy=False)
@@ -284,7 +288,11 @@ class _Search:
         if settings.minutes is not None:
             left = max(0.0, 60 * settings.minutes - self.seconds)
         best = self._best()
-        note = "" if best is None else f"best {self.tuning.objective} {best.value:,.4g} in trial {best.number}"
+        note = (
+            ""
+            if best is None
+            else f"best {self.tuning.objective} {format_objective(best.value or 0.0)} in trial {best.number}"
+        )
         return PoolStatus(pool.status(), finished, failed, settings.trials, left, note)
 
     def write_results(self) -> StudyResults:

@@ -16,6 +16,15 @@ from dragoman.io.files import write_text
 TRIALS_FILE, TRIALS_TABLE_FILE, TRIALS_FIGURE = "trials.json", "trials.tsv", "trials.svg"
 
 
+def format_objective(value: float) -> str:
+    """Return the value of an objective.
+
+    >>> format_objective(1148.04), format_objective(4.99716)
+    ('1,148.04', '4.9972')
+    """
+    return f"{value:,.2f}" if abs(value) >= 10 else f"{value:.4f}"
+
+
 @dataclass(frozen=True)
 class TrialResult:
     """A trial and its result."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from dragoman.experiments.command_options import option_text
 from dragoman.experiments.grid_results import GridResults, is_shown
 from dragoman.experiments.search_space import Parameter, Value
-from dragoman.experiments.study_results import StudyResults
+from dragoman.experiments.study_results import StudyResults, format_objective
 from dragoman.report.tables import format_table
 from dragoman.report.tuning_charts import OptionPanel, draw_trials
 
@@ -40,7 +40,7 @@ def trials_table(results: StudyResults) -> str:
             trial.number,
             *(option_text(trial.values[name]) for name in names),
             trial.status if trial.same_as is None else f"as trial {trial.same_as}",
-            trial.value,
+            None if trial.value is None else format_objective(trial.value),
             f"{trial.seconds / 60:.2f}",
         ]
         for trial in order
