@@ -10,20 +10,23 @@ import pytest
 from command import TRAIN
 from dragoman import DataError, DragomanError
 from dragoman.cli.command_lookup import find_command
-from dragoman.experiments.run_pool import PoolStatus, RunCallbacks
+from dragoman.experiments.run_pool import RunCallbacks
 from dragoman.experiments.runs import best_dev_loss
 from dragoman.experiments.study import JOURNAL_FILE, losses_by_part, tune
 from dragoman.experiments.study_results import StudyResults
 from dragoman.experiments.tuning import Tuning, read_tuning
-from dragoman.report.runs import draw_study, trials_table
+from dragoman.report.runs import trials_table
+from dragoman.report.tuning_charts import OptionPanel, draw_trials
 from test_train_many import events, place
 
 __all__ = ["place"]
 EXAMPLES = Path(__file__).parent.parent / "examples" / "experiments"
 RANGES = """search:
-  order: {low: 1, high: 12}
-  smoothing: [kneser-ney, witten-bell]
-  unknown-words: {low: 10, high: 1000, log: true}
+  order: {low: 2, high: 12}
+  activation: [relu, tanh]
+  learning-rate: {low: 0.001, high: 1.0, log: true}
+objective: loss
+stop_bad_trials: false
 """
 LOSS = "search: {learning-rate: {low: 0.0001, high: 1.0, log: true}}\nobjective: loss\n"
 
@@ -79,24 +82,26 @@ def test_losses_of_different_tokens_are_not_compared(place: Path) -> None:
 
 def test_an_interrupted_search_tries_the_same(place: Path) -> None:
     """Seeds and results decide what is tried: not how often the search is stopped."""
-    whole = tune(search(RANGES, trials=9), jobs=1)
+    network = "train feed-forward"
+    whole = tune(search(RANGES, network, trials=9), jobs=1)
     Path("tuned").rename("whole")
 
-    def interrupt(status: PoolStatus) -> None:
-        if status.finished in (3, 6) and len(status.running) == 1:
-            raise KeyboardInterrupt
+    for moment in ("trial-003: started", "trial-006: loss"):
 
-    for _ in range(2):
+        def interrupt(message: str, moment: str = moment) -> None:
+            if message.startswith(moment):
+                raise KeyboardInterrupt
+
         with pytest.raises(KeyboardInterrupt):
-            tune(search(RANGES, trials=9), 1, RunCallbacks(show=interrupt))
+            tune(search(RANGES, network, trials=9), 1, RunCallbacks(interrupt))
         with Path("tuned", JOURNAL_FILE).open("ab") as journal:
             journal.write(b'{"op_code": 4, "wor')  # what a process that is killed may write
-    assert trials(tune(search(RANGES, trials=9), jobs=1)) == trials(whole)
+    assert trials(tune(search(RANGES, network, trials=9), jobs=1)) == trials(whole)
     assert whole.best is not None and whole.best.value == min(value for _, value, *_ in trials(whole) if value)
     models = sorted(path.name for path in Path("tuned").glob("trial-*"))
     assert models == [f"trial-{whole.best_number:03}"], "only the best model is kept"
     with pytest.raises(DataError, match="contains another search"):
-        tune(search(RANGES.replace("12", "11"), trials=9))
+        tune(search(RANGES.replace("12", "11"), network, trials=9))
 
 
 def test_settings_are_not_repeated(place: Path) -> None:
@@ -117,23 +122,25 @@ def test_failed_trials_are_reported(place: Path) -> None:
 
 
 def test_bad_trials_are_stopped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in's loss is 1 + the learning rate + 1 / epoch, so that the order of trials never changes."""
-    monkeypatch.setattr("dragoman.experiments.study.SHOW_SECONDS", 0.02)
-    monkeypatch.setenv("EPOCH_SECONDS", "0.03")
-    text = "search: {learning-rate: {low: 0.0, high: 1.0}, max-epochs: [10, 20]}\nobjective: loss\n"
-    results = tune(search(text, "train feed-forward", trials=9), jobs=1)
-    stopped = [trial for trial in results.trials if trial.status == "stopped"]
-    finished = [trial for trial in results.trials if trial.status == "finished"]
-    assert stopped and len(finished) >= 4 and all(trial.value is None for trial in stopped)
-    assert results.best is not None and results.best.value == min(trial.value or 9 for trial in finished)
-    assert all(f"save {trial.run.name}" in events("tuned") for trial in stopped), "they were told to save their state"
+    """The fifth trial has higher losses than the four before it."""
+    text = "search: {learning-rate: {low: 0.001, high: 0.01}, max-epochs: [200, 300]}\nobjective: loss\n"
+    first = tune(search(text, "train feed-forward", trials=4), jobs=1)
+    assert {trial.status for trial in first.trials} == {"finished"}
+    monkeypatch.setenv("EXTRA_LOSS", "0.5")
+    monkeypatch.setenv("EPOCH_SECONDS", "0.01")
+    monkeypatch.setattr("dragoman.experiments.study.SHOW_SECONDS", 0.05)
+    results = tune(search(text, "train feed-forward", trials=5), jobs=1)
+    assert results.trials[4].status == "stopped" and results.trials[4].value is None
+    assert events("tuned")[-1] == "save trial-004", "it was told to save its state"
+    assert results.best_number == first.best_number
 
 
 def test_time_ends_a_search(place: Path) -> None:
-    results = tune(search(f"{RANGES}minutes: 0.02"), jobs=1)
+    text, network = f"{RANGES}minutes: 0.02", "train feed-forward"
+    results = tune(search(text, network), jobs=1)
     number = len(results.trials)
     assert number >= 1
-    assert len(tune(search(f"{RANGES}minutes: 0.02"), jobs=1).trials) == number, "the time of all runs counts"
+    assert len(tune(search(text, network), jobs=1).trials) == number, "the time of all runs counts"
 
 
 def test_progress_of_a_real_training(run, tmp_path: Path) -> None:
@@ -163,12 +170,29 @@ def test_the_command_on_ngram_models(run, tmp_path: Path, monkeypatch: pytest.Mo
     assert Path("tuned/trials.svg").read_bytes().startswith(b"<?xml")
 
 
-def test_the_figure_is_a_function_of_the_trials(place: Path) -> None:
-    results = tune(search(RANGES, trials=5), jobs=2)
+def test_the_figure_is_a_function_of_the_trials(tmp_path: Path) -> None:
+    values = {0: 180.0, 2: 150.5, 3: 150.5, 4: 700.0}
+    panels = [
+        OptionPanel("order", {number: 2.0 + number for number in range(5)}, [], False, 0.75),
+        OptionPanel("learning-rate", {number: 10.0**-number for number in range(5)}, [], True, None),
+        OptionPanel(
+            "smoothing", dict.fromkeys(range(5), "kneser-ney"), ["absolute-discounting", "kneser-ney"], False, 0.2
+        ),
+        OptionPanel("prune", dict.fromkeys(range(5), ""), ["", "0,0,1"], False, 0.05),
+    ]
     for name in ("a.svg", "b.svg"):
-        draw_study(results, Path(name), "title")
-    assert Path("a.svg").read_bytes() == Path("b.svg").read_bytes()
-    assert b"unknown-words" in Path("a.svg").read_bytes()
+        draw_trials(values, {1: "failed"}, panels, tmp_path / name, objective="perplexity", is_maximized=False)
+    picture = (tmp_path / "a.svg").read_text()
+    assert picture == (tmp_path / "b.svg").read_text()
+    for text in (
+        "best: 150.5 in trial 2",
+        "order: influence 75%",
+        ">learning-rate<",
+        "absolute-discou…",
+        ">none<",
+        "failed",
+    ):
+        assert text in picture, text
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
