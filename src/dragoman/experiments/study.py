@@ -359,11 +359,14 @@ def losses_by_part(model: Path) -> dict[int, float]:
 def influence_of_parameters(study: optuna.Study) -> dict[str, float]:
     """Return the share of each option in the difference between the best quarter of the trials and all (PED-ANOVA).
 
-    Empty if there are too few trials.
+    Trials with the settings of earlier ones do not count. Empty if there are too few trials.
     """
     finished = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    if len(finished) < MIN_TRIALS_OF_INFLUENCE or len({trial.value for trial in finished}) < 2:
+    distinct = [trial for trial in finished if SAME_AS not in trial.user_attrs]
+    if len(distinct) < MIN_TRIALS_OF_INFLUENCE or len({trial.value for trial in distinct}) < 2:
         return {}
+    copy = optuna.create_study(direction=study.direction)
+    copy.add_trials(distinct)
     with warnings.catch_warnings(action="ignore"):
-        evaluator = PedAnovaImportanceEvaluator(target_quantile=TOP_SHARE)
-        return {name: float(share) for name, share in get_param_importances(study, evaluator=evaluator).items()}
+        shares = get_param_importances(copy, evaluator=PedAnovaImportanceEvaluator(target_quantile=TOP_SHARE))
+    return {name: float(share) for name, share in shares.items()}

@@ -97,7 +97,7 @@ def _draw_history(
     axes.step([*numbers, last], [*reached, reached[-1]], where="post", color=BEST_COLOR, linewidth=1.2)
     axes.plot(numbers, [values[number] for number in numbers], "o", color=TRIAL_COLOR, alpha=0.8)
     axes.plot([best], [values[best]], "o", color=BEST_COLOR)
-    text = f"best: {values[best]:,.4g} in trial {best}"
+    text = f"best: {values[best]:,.5g} in trial {best}"
     axes.annotate(text, (1, 1), (0, 4), "axes fraction", "offset points", ha="right", color=BEST_COLOR)
     for status, marker in (("stopped", "x"), ("failed", "+")):
         places = [number for number, other in others.items() if other == status]
