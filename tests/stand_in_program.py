@@ -29,7 +29,7 @@ def train(words: list[str]) -> int:
     note("resume" if (model / "training.safetensors").exists() else "start")
     model.mkdir(parents=True, exist_ok=True)
     epochs = int(options.get("max-epochs", 1))
-    (model / "options.json").write_text(json.dumps(options))
+    (model / "options.json").write_text(json.dumps({**options, "OMP_NUM_THREADS": os.environ["OMP_NUM_THREADS"]}))
     (model / "config.yaml").write_text(json.dumps({"training": {"max_epochs": epochs}}))
     checkpoint, metrics = model / "training.safetensors", model / "metrics.jsonl"
     done = int(checkpoint.read_text()) if checkpoint.exists() else 0
@@ -55,7 +55,10 @@ def loss(options: dict[str, str]) -> float:
 
 def evaluate(words: list[str]) -> int:
     options = json.loads((Path(words[0]) / "options.json").read_text())
-    print(json.dumps({"perplexity": 10 * loss(options), "perplexity_characters": 2.0}))
+    report = {"perplexity": 10 * loss(options), "perplexity_characters": 2.0}
+    if "--metrics" in words:
+        report |= {"metrics": {"BLEU": {"value": 50 / loss(options)}}, "headline": ["BLEU"]}
+    print(json.dumps(report))
     return 0
 
 

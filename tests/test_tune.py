@@ -105,10 +105,32 @@ def test_an_interrupted_search_tries_the_same(place: Path) -> None:
 
 
 def test_settings_are_not_repeated(place: Path) -> None:
-    results = tune(search("search: {order: [2, 4]}", trials=20), jobs=1)
+    text = "search: {order: {low: 2, high: 4, step: 2}}\nobjective: perplexity per character\nkeep: all\nthreads: 3"
+    results = tune(search(text, trials=20), jobs=1)
     assert len(events("tuned")) == 4, "two trials started and ended"
     assert len(results.trials) < 20, "the search ends when nothing is new"
     assert "as trial" in trials_table(results)
+    assert {trial.values["order"] for trial in results.trials} == {2, 4} and results.trials[0].value == 2.0
+    models = list(Path("tuned").glob("trial-*/options.json"))
+    assert len(models) == 2, "all models are kept"
+    assert json.loads(models[0].read_text())["OMP_NUM_THREADS"] == "3"
+
+
+def test_a_metric_of_translators_is_maximized(place: Path) -> None:
+    Path("search.yaml").write_text(
+        "command: train translator\n"
+        "options: {src: train.txt, tgt: train.txt, dev-src: dev.txt, dev-tgt: test.txt, max-epochs: 1}\n"
+        "search: {learning-rate: {low: 0.001, high: 1.0}}\nobjective: BLEU\n"
+    )
+    tuning = read_tuning(Path("search.yaml"), find_command, Path("other"), trials=4, minutes=60)
+    results = tune(tuning, jobs=2)
+    assert results.best is not None
+    assert results.best.value == max(trial.value or 0 for trial in results.trials)
+    assert results.best.values == min(
+        (trial.values for trial in results.trials), key=lambda values: values["learning-rate"]
+    )
+    log = results.best.run.log.read_text().splitlines()
+    assert "--src dev.txt --ref test.txt --metrics BLEU --json" in log[-1]
 
 
 def test_failed_trials_are_reported(place: Path) -> None:
