@@ -10,9 +10,10 @@ import pytest
 from command import TRAIN
 from dragoman import DataError, DragomanError
 from dragoman.cli.command_lookup import find_command
+from dragoman.experiments.directories import MARK_FILE
 from dragoman.experiments.run_pool import RunCallbacks
 from dragoman.experiments.runs import best_dev_loss
-from dragoman.experiments.study import JOURNAL_FILE, losses_by_part, tune
+from dragoman.experiments.study import BEHAVIOUR, JOURNAL_FILE, losses_by_part, tune
 from dragoman.experiments.study_results import StudyResults
 from dragoman.experiments.tuning import Tuning, read_tuning
 from dragoman.report.runs import trials_table
@@ -131,6 +132,21 @@ def test_a_metric_of_translators_is_maximized(place: Path) -> None:
     )
     log = results.best.run.log.read_text().splitlines()
     assert "--src dev.txt --ref test.txt --metrics BLEU --json" in log[-1]
+
+
+def test_damaged_files_are_reported(place: Path) -> None:
+    Path("tuned").mkdir()
+    Path("tuned", MARK_FILE).write_text(
+        f"Written by dragoman tune, which {BEHAVIOUR}. Do not keep your own files here.\n"
+    )
+    Path("tuned", JOURNAL_FILE).write_text("not JSON\n")
+    with pytest.raises(DataError, match=r"tuned/study.journal: damaged .*; delete tuned to start again"):
+        tune(search("search: {order: [2, 4]}", trials=2))
+    Path("tuned", JOURNAL_FILE).unlink()
+    Path("tuned/logs").mkdir()
+    Path("tuned/logs/trial-000.json").write_text('{"trained": 7}')
+    with pytest.raises(DataError, match=r"logs/trial-000.json: damaged; delete it"):
+        tune(search("search: {order: [2, 4]}", trials=2))
 
 
 def test_failed_trials_are_reported(place: Path) -> None:

@@ -98,7 +98,7 @@ def tune(tuning: Tuning, jobs: int | None = None, callbacks: RunCallbacks = RunC
         check_settings(tuning.output, tuning.identity(), experiment="search")
         cores, threads = available_cores(), tuning.source.threads
         jobs = jobs or possible_jobs(cores, threads, tuning.settings.trials or cores)
-        callbacks.info(describe_jobs(tuning.settings.trials, jobs, threads, cores).replace("runs", "trials"))
+        callbacks.info(describe_jobs(tuning.settings.trials, jobs, threads, cores).replace("run", "trial"))
         search = _Search(tuning, open_study(tuning), callbacks)
         with warnings.catch_warnings(), RunPool(jobs, threads) as pool, search.counting_seconds():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -125,11 +125,14 @@ class _Search:
 
     @contextmanager
     def counting_seconds(self) -> Iterator[None]:
-        """Save the seconds at the end."""
+        """Save the seconds at the end, as after each trial."""
         try:
             yield
         finally:
-            self.study.set_user_attr(SECONDS, round(self.seconds, 3))
+            self._save_seconds()
+
+    def _save_seconds(self) -> None:
+        self.study.set_user_attr(SECONDS, round(self.seconds, 3))
 
     def run_all(self, pool: RunPool) -> None:
         """Run all trials."""
@@ -230,6 +233,7 @@ class _Search:
                 self.study.tell(trial.number, value)
                 result = f"{self.tuning.objective} {format_objective(value)}"
                 self.callbacks.info(f"{run.name}: {result}, {record.seconds / 60:.1f} minutes")
+        self._save_seconds()
         self._remove_models()
         self.write_results()
         self._check_failures()
