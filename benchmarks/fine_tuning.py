@@ -3,27 +3,25 @@
     python benchmarks/fine_tuning.py MODEL --old DATA/tatoeba_de_en --new DATA/multi30k/raw -o MODELS [--minutes 5]
 
 MODEL was trained on the old corpus. It is trained further on the new one with `dragoman train translator --from`, in
-several ways (`--only` chooses some of them). The corpora have train, dev (or val) and test files in both languages. BLEU
-is that of the test texts, as raw text (sacreBLEU's tokenisation 13a, with capitals), with the default beam.
+several ways (`--only` chooses some of them), by `dragoman train-many`: finished trainings are not repeated. The corpora
+have train, dev (or val) and test files in both languages. BLEU is that of the test texts, as raw text (sacreBLEU's
+tokenisation 13a, with capitals), with the default beam.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
-import sys
 from pathlib import Path
-from time import perf_counter
 
 import dragoman
+from dragoman.core.threads import available_cores
 from dragoman.data.pair_files import read_pairs
 from dragoman.report.tables import format_table
-from texts_and_results import processor
+from texts_and_results import options_from_words, processor, train_many
 
-COMMAND = [sys.executable, "-m", "dragoman", "train", "translator"]
 TRAIN, DEV, TEST = ("train",), ("dev", "val"), ("test", "test_2016_flickr")
 EXTEND, FREEZE, REPLAY = "--extend-vocabulary", "--freeze encoder", "--replay-src OLD --replay-tgt OLD"
+NO_OPTION = "no other option"
 WAYS = ("", REPLAY, EXTEND, f"{EXTEND} {REPLAY}", f"{EXTEND} {FREEZE}")
 
 
@@ -33,16 +31,16 @@ def files(directory: Path, names: tuple[str, ...], languages: tuple[str, str]) -
     return [str(directory / f"{name}.{language}") for language in languages]
 
 
-def fine_tune(options: argparse.Namespace, way: str, output: Path) -> float:
-    """Train the translator further in one way, and return the minutes that the command took."""
+def grid(options: argparse.Namespace) -> dict[str, object]:
+    """Return the grid of the trainings: one for each way."""
     (src, tgt), (dev_src, dev_tgt) = (files(options.new, names, options.languages) for names in (TRAIN, DEV))
-    old = iter(files(options.old, TRAIN, options.languages))
-    words = [next(old) if word == "OLD" else word for word in way.split()]
-    texts = ["--src", src, "--tgt", tgt, "--dev-src", dev_src, "--dev-tgt", dev_tgt]
-    limits = ["--minutes", f"{options.minutes:g}", "--seed", str(options.seed)]
-    start = perf_counter()
-    subprocess.run([*COMMAND, "--from", options.model, *texts, *words, *limits, "-o", output], check=True)
-    return (perf_counter() - start) / 60
+    settings = {}
+    for way in options.only:
+        old = iter(files(options.old, TRAIN, options.languages))
+        settings[way or NO_OPTION] = options_from_words([next(old) if word == "OLD" else word for word in way.split()])
+    texts = {"src": src, "tgt": tgt, "dev-src": dev_src, "dev-tgt": dev_tgt}
+    common = {"from": str(options.model), **texts, "minutes": options.minutes, "seed": options.seed}
+    return {"command": "train translator", "options": common, "settings": settings, "threads": available_cores()}
 
 
 def bleu_of_both_tests(model: Path, options: argparse.Namespace) -> list[float]:
@@ -64,16 +62,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0, help="time of each training")
     parser.add_argument("--only", nargs="+", default=list(WAYS), choices=WAYS, help="options to compare")
     parser.add_argument("--seed", type=int, default=1, help="random seed")
-    parser.add_argument("--output", "-o", type=Path, required=True, help="directory of the models, which are replaced")
+    parser.add_argument("--output", "-o", type=Path, required=True, help="directory of the models")
     options = parser.parse_args()
     rows: list[list[object]] = [["before", *bleu_of_both_tests(options.model, options), None]]
-    for way in options.only:
-        output = options.output / f"{options.new.name}-{WAYS.index(way)}"
-        shutil.rmtree(output, ignore_errors=True)
-        minutes = fine_tune(options, way, output)
-        rows.append([way or "no other option", *bleu_of_both_tests(output, options), minutes])
-        columns = ["", f"BLEU of {options.new.name}", f"BLEU of {options.old.name}", "minutes"]
-        print(format_table(columns, rows), flush=True)
+    for run in train_many(grid(options), options.output / options.new.name):
+        scores = bleu_of_both_tests(Path(run["model"]), options)
+        rows.append([run["settings"]["setting"], *scores, run["minutes"]])
+    print(format_table(["", f"BLEU of {options.new.name}", f"BLEU of {options.old.name}", "minutes"], rows))
     print(f"\n--minutes {options.minutes:g}; seed {options.seed}; processor: {processor()}")
 
 

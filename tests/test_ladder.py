@@ -22,10 +22,12 @@ from dragoman import DataError
 from dragoman.cli import main as command_line
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
 from dragoman.experiments import lab, lab_ladder, recipes, trainer
-from dragoman.experiments.pipeline import MARK_FILE, RESUME, claim_directory
+from dragoman.experiments.directories import MARK_FILE, claim_directory
+from dragoman.experiments.pipeline import RESUME
 from dragoman.experiments.recipes import LAB_TRANSLATORS, LANGUAGE_MODELS, train_feed_forward, train_mixture
 from dragoman.experiments.results import ACCURACY_COLUMNS, NGRAM_WINDOW, AccuracyColumn, LanguageModelRung
-from dragoman.experiments.trainer import ModelTrainer, Recipe, TrainingContext, model_megabytes, select_models
+from dragoman.experiments.trainer import ModelTrainer, Recipe, TrainingContext, select_models
+from dragoman.io.storage import model_megabytes
 from dragoman.lab.minimal_pairs import PHENOMENA
 from dragoman.models.loading import load_language_model
 from dragoman.report.charts import FLOOR_LABEL, Proportion

@@ -13,7 +13,7 @@ from dragoman import Corpus, DataError
 from dragoman.align.aligner import Aligner
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.experiments.corpus_data import CorpusFiles
-from dragoman.experiments.pipeline import check_settings
+from dragoman.experiments.directories import check_settings
 from dragoman.io.model_card import write_examples
 from dragoman.models.loading import load
 from dragoman.serve.registry import ModelRegistry, languages_from_name

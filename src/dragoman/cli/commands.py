@@ -31,6 +31,8 @@ COMMANDS = {
     "split": ("split:split", "Divide a text or sentence pairs into train, dev and test, without leaks."),
     "cluster": ("cluster:cluster", "Find classes of words by Brown clustering."),
     "train": ("", "Train a model of the given kind."),
+    "train-many": ("train_many:train_many", "Train with every combination of settings and seeds."),
+    "tune": ("tune:tune", "Search for the settings that are best on a dev text."),
     "translate": ("translate:translate", "Translate standard input, a file line by line, or documents."),
     "merge": ("merge:merge", "Join the outputs of translate or score with --shards."),
     "attention": ("attention:attention", "Draw the attention of a translator for one sentence."),

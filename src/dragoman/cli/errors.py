@@ -15,7 +15,7 @@ from dragoman.core.errors import DragomanError, closest_match
 
 FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 # The class of typer's errors about options and commands. It is in click or inside typer, depending on typer's version.
-UsageError = typer.BadParameter.__bases__[0]
+UsageError: Any = typer.BadParameter.__bases__[0]
 OUT_OF_MEMORY = ("can't allocate memory", "Storage size calculation overflowed")  # messages of torch
 
 COUNTED = (
@@ -81,14 +81,14 @@ def _describe(error: BaseException) -> tuple[str, int]:
 
 def _describe_usage_error(error: Any) -> str:
     path = error.ctx.command_path if error.ctx else "dragoman"
-    message = _usage_message(error)
+    message = usage_message(error)
     for command, fragment, advice in ADVICE:
         if path.endswith(f" {command}") and fragment in message and "did you mean" not in message.lower():
             return f"{message.rstrip('.')}; {advice}"
     return f"{message} (see {path} --help)"
 
 
-def _usage_message(error: Any) -> str:
+def usage_message(error: Any) -> str:
     """Return typer's message about an option, or one of this program's where typer has those of a library."""
     from pydantic import ValidationError
 

@@ -91,17 +91,23 @@ def with_option_groups(function: Command, default_texts: Mapping[str, str] | Non
         raise ValueError(f"{', '.join(repeated)}: more than one option of this name; rename a field or a parameter")
     signature = inspect.Signature(flat)
 
-    @wraps(function)
-    def command(**arguments: object) -> None:
+    def bind(arguments: Mapping[str, object]) -> dict[str, object]:
         bound = signature.bind(**arguments)
         bound.apply_defaults()
         values = _group_values(parameters, bound.arguments)
-        if sections:
-            values |= _settings_values(parameters, sections, bound.arguments)
-        function(**values)
+        return values | _settings_values(parameters, sections, bound.arguments) if sections else values
 
-    vars(command)["__signature__"] = signature
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
+    @wraps(function)
+    def command(**arguments: object) -> None:
+        function(**bind(arguments))
+
+    def check(**arguments: object) -> None:
+        bind(arguments)
+
+    for declared in (command, check):
+        vars(declared)["__signature__"] = signature
+        declared.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
+    vars(command)["check"] = check  # has the same options, and only checks the settings
     return command
 
 

@@ -18,7 +18,8 @@ from dragoman.evaluation.translation_metrics import TranslationScores
 from dragoman.evaluation.translator import ReferenceData
 from dragoman.experiments import recipes
 from dragoman.experiments.corpus_data import CorpusFiles, CorpusNames, CorpusPart, CorpusSplit, split_corpus
-from dragoman.experiments.pipeline import RESUME, Experiment, ExperimentReport, check_settings, claim_directory
+from dragoman.experiments.directories import check_settings, claim_directory
+from dragoman.experiments.pipeline import RESUME, Experiment, ExperimentReport
 from dragoman.experiments.results import (
     AttentionExample,
     Results,

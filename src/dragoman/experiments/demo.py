@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from dragoman.experiments.directories import claim_directory
 from dragoman.experiments.lab import LabData, LabExperiment
-from dragoman.experiments.pipeline import ExperimentReport, SuggestedCommand, claim_directory, commands_part
+from dragoman.experiments.pipeline import ExperimentReport, SuggestedCommand, commands_part
 from dragoman.experiments.recipes import DEMO_LANGUAGE_MODELS, DEMO_TRANSLATORS
 from dragoman.experiments.results import Results, first_of_each_length, read_learning_curve
 from dragoman.experiments.trainer import SILENT, Callbacks

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from dragoman.core.defaults import DEFAULT_BEAM_SIZE
+from dragoman.experiments.directories import check_settings, claim_directory
 from dragoman.experiments.lab import LabData, LabExperiment
-from dragoman.experiments.pipeline import RESUME, ExperimentReport, SuggestedCommand, check_settings, claim_directory
+from dragoman.experiments.pipeline import RESUME, ExperimentReport, SuggestedCommand
 from dragoman.experiments.recipes import LAB_TRANSLATORS, LANGUAGE_MODELS, MAX_LAB_PAIRS
 from dragoman.experiments.results import NGRAM_WINDOW, LanguageModelRung, Results
 from dragoman.experiments.trainer import SILENT, Callbacks, select_models

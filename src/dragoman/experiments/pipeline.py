@@ -9,19 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from dragoman.core.errors import DataError, is_installed, shell_command
-from dragoman.core.settings import config_differences
-from dragoman.core.yaml_files import read_yaml
+from dragoman.core.errors import is_installed, shell_command
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.experiments.trainer import SILENT, Callbacks, ModelT, ModelTrainer, Recipe, TextT, TrainingContext
-from dragoman.io.digests import to_yaml
 from dragoman.io.files import write_text
 from dragoman.io.storage import REPORT_FILE
 from dragoman.report.page import Page, PageSection, Preformatted, section_text, to_markdown, write_html
 
 MARKDOWN_FILE, VALUES_FILE = "ladder.md", "ladder.json"
-SETTINGS_FILE = "settings.yaml"
-MARK_FILE = "ABOUT-THESE-FILES.txt"  # by which a command recognises the directory of an earlier run
 RESUME = "continues them when it runs again"  # what a ladder does with the files of an earlier run
 NO_FIGURES = "Matplotlib is not installed, so the report has no figures; run: pip install 'dragoman[plot]'"
 
@@ -112,42 +107,3 @@ class ExperimentReport:
             write_text(output / MARKDOWN_FILE, to_markdown(page))
             write_text(output / VALUES_FILE, json.dumps(self.values, indent=1))
         write_html(page, output / REPORT_FILE)
-
-
-def claim_directory(output: Path, command: str, behaviour: str) -> None:
-    """Create a directory, or accept one that is empty or from an earlier run of the same command.
-
-    Args:
-        behaviour: what the command does when it is run again, for the file that marks the directory.
-    """
-    remedy = "choose another directory with -o"
-    about = f"Written by dragoman {command}, which {behaviour}. Do not keep your own files here.\n"
-    mark = output / MARK_FILE
-    if output.exists() and not output.is_dir():
-        raise DataError(f"{output}: is a file, not a directory; {remedy}")
-    is_claimed = mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == about
-    if output.is_dir() and any(output.iterdir()) and not is_claimed:
-        raise DataError(f"{output}: contains files that dragoman {command} did not write; {remedy}")
-    write_text(mark, about)
-
-
-def check_settings(output: Path, settings: Mapping[str, object], notes: Mapping[str, object] | None = None) -> None:
-    """Save the settings of an experiment; raise an error if it was started with others.
-
-    Models that were trained with different settings could not be compared. `notes` are saved as well, but may change.
-    """
-    notes = notes or {}
-    path = output / SETTINGS_FILE
-    if path.exists():
-        try:
-            saved = read_yaml(path)
-        except DataError:
-            saved = None
-        if not isinstance(saved, dict):
-            remedy = "delete the directory to start again, or choose another one with -o"
-            raise DataError(f"{path}: damaged, so the settings of the ladder are not known; {remedy}")
-        saved = {name: value for name, value in saved.items() if name not in notes}
-        if changes := config_differences(saved, settings):
-            remedy = "repeat the settings it was started with, or choose another directory with -o"
-            raise DataError(f"{output}: contains another ladder ({'; '.join(changes)}); {remedy}")
-    write_text(path, to_yaml({**settings, **notes}))

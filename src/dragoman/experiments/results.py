@@ -22,7 +22,8 @@ from dragoman.evaluation.lab_reference import PhenomenonAccuracies, accuracies_a
 from dragoman.evaluation.minimal_pairs import MinimalPairAccuracy
 from dragoman.evaluation.translation_metrics import TranslationScores, score_translations
 from dragoman.evaluation.translator import ReferenceData, TranslatorEvaluation, evaluate_translator
-from dragoman.experiments.trainer import SILENT, Callbacks, TrainedRung, model_megabytes
+from dragoman.experiments.trainer import SILENT, Callbacks, TrainedRung
+from dragoman.io.storage import model_megabytes
 from dragoman.lab.minimal_pairs import MinimalPair
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.neural import NeuralModel

@@ -24,7 +24,7 @@ from dragoman.core.errors import DataError
 from dragoman.core.settings import validate
 from dragoman.experiments.time_budget import TimeBudget
 from dragoman.io.files import write_text
-from dragoman.io.storage import ARRAYS_FILE, CHECKPOINT_FILE, CONFIG_FILE, VOCAB_FILE
+from dragoman.io.storage import CHECKPOINT_FILE
 from dragoman.training.fit import TrainingCallback, fit
 from dragoman.training.run_directory import read_progress
 
@@ -194,9 +194,3 @@ def train_model(
     with context.callbacks.training_progress() as callback:
         fit(model, *data, config, output=context.path, force=context.retrain, callback=callback)
     return model
-
-
-def model_megabytes(path: Path) -> float:
-    """Return the size of a model on disk, without the files that are only needed to resume training."""
-    files = (CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE)
-    return sum(file.stat().st_size for file in path.rglob("*") if file.name in files) / 1e6

@@ -122,6 +122,12 @@ def _is_written(file: Path, kind: DirectoryKind) -> bool:
     return is_temporary(file) or (file.name in kind.files and not is_user_written(file))
 
 
+def model_megabytes(path: Path) -> float:
+    """Return the size of a model on disk, without the files that are only needed to resume training."""
+    files = (CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE)
+    return sum(file.stat().st_size for file in path.rglob("*") if file.name in files) / 1e6
+
+
 def check_training_directory(path: Path, *, replace: bool) -> None:
     """Raise an error if a model cannot be written to a directory, unless a training run in it can be resumed."""
     if not (path / CHECKPOINT_FILE).is_file():

@@ -19,7 +19,7 @@ from dragoman.combine.load_translators import load_with_shortlists
 from dragoman.core.errors import DataError, DragomanError, shorten
 from dragoman.core.yaml_files import read_yaml
 from dragoman.data.languages import LANGUAGE_NAMES
-from dragoman.experiments.pipeline import SETTINGS_FILE
+from dragoman.experiments.directories import SETTINGS_FILE
 from dragoman.experiments.trainer import SECONDS_FILE
 from dragoman.io.files import is_temporary
 from dragoman.io.model_card import choose_examples, read_examples
