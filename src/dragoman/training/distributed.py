@@ -214,7 +214,8 @@ class ProcessGroup:
         try:
             yield
         except RuntimeError as error:
-            reason = shorten(re.sub(r"\[\S*:\d+\] ", "", str(error).strip().splitlines()[0]), 120)
+            first_sentence = str(error).strip().splitlines()[0].partition(". ")[0]
+            reason = shorten(re.sub(r"\[\S*/\S*:\d+\] ", "", first_sentence), 120)
             what = f"process {self.rank} of {self.world_size} has lost the connection to another process ({reason})"
             remedy = (
                 "if that was not stopped on purpose, see its message; the same command resumes from the last checkpoint"
