@@ -1,8 +1,9 @@
 """Training runs that one process or several ones make, for `test_distributed.py`.
 
-    python distributed_runs.py DIR NAME ...    # in each process, with the variables that torchrun sets
+    python distributed_runs.py DIR PORT PORT    # in each of three processes, with the variable RANK
 
-Each process writes what it has after the runs, and what it was told, to DIR/NAME-RANK.npz and DIR/NAME-RANK.json.
+Two of them make all runs, then one resumes a run, then all three. Each process writes what it has after a run to
+DIR/NAME-RANK.npz or DIR/NAME-RANK.json.
 """
 
 from __future__ import annotations
@@ -100,13 +101,13 @@ def _stream(updates: int, **settings: Any) -> nn.Module:
 
 def _translator(**settings: Any) -> nn.Module:
     model = Translator.create(PAIRS, SOURCE, TARGET, dropout=0.2, embedding_reach=1.0, tied=True, **SIZES)
-    return _fitted(model, PAIRS, DEV_PAIRS, max_updates=50, batch_size=40, pool=3, **SMOOTHED, **settings)
+    return _fitted(model, PAIRS, DEV_PAIRS, max_updates=30, batch_size=40, pool=3, **SMOOTHED, **settings)
 
 
 def _two_way(**settings: Any) -> nn.Module:
     both, dev = (BidirectionalCorpus(pairs.source, pairs.target) for pairs in (PAIRS, DEV_PAIRS))
     model = TwoWayTranslator.create(both, SOURCE, TARGET, symmetry=1.0, dropout=0.2, **SIZES)
-    return _fitted(model, both, dev, max_updates=15, batch_size=80, **COMMON, **settings)
+    return _fitted(model, both, dev, max_updates=10, batch_size=80, **COMMON, **settings)
 
 
 def _loglinear(**settings: Any) -> nn.Module:
@@ -116,12 +117,12 @@ def _loglinear(**settings: Any) -> nn.Module:
 
 def _bfloat16(**settings: Any) -> nn.Module:
     model = _recurrent(dtype="float32")
-    return _fitted(model, CORPUS, DEV, max_updates=30, precision="bfloat16", batch_size=80, **COMMON, **settings)
+    return _fitted(model, CORPUS, DEV, max_updates=15, precision="bfloat16", batch_size=80, **COMMON, **settings)
 
 
 def _replay(**settings: Any) -> nn.Module:
     options = {"replay": OLD, "replay_dev": OLD, "freeze": ("embedding",), "batch_size": 60}
-    return _fitted(_recurrent(), CORPUS, DEV, max_updates=40, **options, **COMMON, **settings)
+    return _fitted(_recurrent(), CORPUS, DEV, max_updates=25, **options, **COMMON, **settings)
 
 
 def _fitted(model: nn.Module, *texts: Any, **settings: Any) -> nn.Module:
@@ -134,7 +135,7 @@ def _fitted(model: nn.Module, *texts: Any, **settings: Any) -> nn.Module:
 EQUAL_RUNS: dict[str, tuple[Callable[..., nn.Module], int]] = {
     "feed-forward": (lambda **settings: _feedforward("float64", **settings), 3),
     "float32": (lambda **settings: _feedforward("float32", **settings), 2),
-    "stream": (lambda **settings: _stream(200, **settings), 3),
+    "stream": (lambda **settings: _stream(60, **settings), 3),
     "translator": (_translator, 2),
     "two-way": (_two_way, 2),
     "log-linear": (_loglinear, 2),
@@ -148,6 +149,9 @@ def arrays_of(model: nn.Module) -> dict[str, Any]:
     arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     losses = {name: vars(model)[name] for name in ("dev_loss", "best_update") if name in vars(model)}
     return {**arrays, **losses}
+
+
+ALL_UPDATES = 15  # of the run that is resumed
 
 
 # -- decisions of several processes ------------------------------------------------------------------------------------
@@ -218,21 +222,35 @@ def failure(directory: Path) -> dict[str, Any]:
     return {}
 
 
-def main() -> None:
-    directory, names = Path(sys.argv[1]), sys.argv[2:]
-    rank = process_rank()
-    seen: dict[str, Any] = {}
-    for name in names:
-        if name in EQUAL_RUNS:
-            run, pieces = EQUAL_RUNS[name]
-            np.savez(directory / f"{name}-{rank}.npz", **arrays_of(run(pieces=pieces)))
-        elif name.startswith("resume:"):
-            model = _stream(int(name.partition(":")[2]), output=directory / "resumed")
-            np.savez(directory / f"{name}-{rank}.npz", **arrays_of(model))
-        else:
-            seen[name] = {"decisions": decisions, "failure": failure}[name](directory)
-    (directory / f"{'-'.join(names[-1:])}-{rank}.json").write_text(json.dumps(seen))
+def _write(directory: Path, name: str, model: nn.Module) -> None:
+    np.savez(directory / f"{name}-{os.environ['RANK']}.npz", **arrays_of(model))
+
+
+def _become(processes: int, port: str) -> None:
+    """Set the variables that torchrun sets, for this number of processes."""
     disconnect()
+    os.environ |= {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+
+def _write_seen(directory: Path, name: str, seen: dict[str, Any]) -> None:
+    (directory / f"{name}-{process_rank()}.json").write_text(json.dumps(seen))
+
+
+def main() -> None:
+    directory, first_port, second_port = Path(sys.argv[1]), *sys.argv[2:]
+    rank = int(os.environ["RANK"])
+    if rank < 2:
+        _become(2, first_port)
+        for name, (run, pieces) in EQUAL_RUNS.items():
+            _write(directory, name, run(pieces=pieces))
+        _stream(5, output=directory / "resumed")
+        _write_seen(directory, "decisions", decisions(directory))
+    if rank == 0:
+        _become(1, first_port)
+        _stream(10, output=directory / "resumed")
+    _become(3, second_port)
+    _write(directory, "resumed", _stream(ALL_UPDATES, output=directory / "resumed"))
+    _write_seen(directory, "failure", failure(directory))
 
 
 if __name__ == "__main__":

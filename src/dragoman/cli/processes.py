@@ -29,7 +29,7 @@ def prepare_process(arguments: Sequence[str]) -> list[str]:
     if arguments[:1] != ["train"] or not set(arguments[1:2]) & set(TRAINED_TOGETHER):
         names = f"{', '.join(TRAINED_TOGETHER[:-1])} or {TRAINED_TOGETHER[-1]}"
         raise DataError(f"several processes can run dragoman train {names}; run this command without torchrun")
-    if "-" in arguments:
+    if any(argument == "-" or argument.endswith("=-") for argument in arguments):
         raise DataError("standard input cannot be read by several processes; write the text to a file and name that")
     return _without_force(arguments)
 
@@ -43,7 +43,11 @@ def connect_processes(device: str) -> Communicator:
     from dragoman.cli.options import command_resources
     from dragoman.training.distributed import communicator, disconnect
 
-    command_resources.callback(disconnect)
+    def close(kind: object, *error: object) -> None:
+        if kind is None:  # otherwise the end of this process closes them, after its error message
+            disconnect()
+
+    command_resources.push(close)
     return communicator(device)
 
 

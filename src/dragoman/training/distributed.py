@@ -291,10 +291,10 @@ def _connect(device: str) -> None:
 
 def disconnect() -> None:
     """Close the connections that `communicator` has made."""
-    global _connected, _store
+    global _connected
     if _store is not None and dist.is_initialized():
         dist.destroy_process_group()
-        _connected, _store = None, None
+        _connected = None
 
 
 def may_report(error: BaseException) -> bool:
