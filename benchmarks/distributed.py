@@ -3,7 +3,7 @@
     python benchmarks/distributed.py [--rounds 5] [--updates 8] [--precision auto] [--json FILE]
 
 The models are the translator of `translate.py` (11.8 M parameters, 64 sentences per batch) and a language model with two
-LSTM layers of 650 (16.4 M parameters, 20 rows of 35 words), on random words, because the speed does not depend on the
+LSTM layers of 650 (19.8 M parameters, 20 rows of 35 words), on random words, because the speed does not depend on the
 text. All processes are started at the beginning and train in turns, so that other load on the machine slows all down
 equally. The first table has medians over rounds, and the lowest and highest value; the bytes that each process sends per
 update are read from the counters of the loopback interface.
@@ -106,9 +106,11 @@ def training(task: str, setup: Setup, precision: str) -> tuple[Iterator[Any], in
 
 def work(task: str, setup: Setup, precision: str) -> None:
     """Make as many updates as each line of standard input says; process 0 writes a line about each of them."""
+    from dragoman.core.busy import set_wait_policy
     from dragoman.core.processes import process_rank
     from dragoman.core.threads import limit_threads
 
+    set_wait_policy()  # before torch is imported, as the command line does
     with limit_threads(setup.threads):
         steps, parameters = training(task, setup, precision)
         for line in sys.stdin:
