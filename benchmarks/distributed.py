@@ -5,8 +5,9 @@
 The models are the translator of `translate.py` (11.8 M parameters, 64 sentences per batch) and a language model with two
 LSTM layers of 650 (19.8 M parameters, 20 rows of 35 words), on random words, because the speed does not depend on the
 text. All processes are started at the beginning and train in turns, so that other load on the machine slows all down
-equally. The first table has medians over rounds, and the lowest and highest value; the bytes that each process sends per
-update are read from the counters of the loopback interface.
+equally. The first table has medians over rounds, and the lowest and highest value. The CPU seconds of an update, of all its
+threads and processes, hardly depend on other programs. The bytes that each process sends per update are read from the
+counters of the loopback interface.
 
 The second table is computed. One process with two threads takes a + c * batch seconds per update, with a and c from two
 batch sizes. N machines that share a batch take a + c * batch / N, and those that have a batch each a + c * batch. To this
@@ -26,8 +27,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,6 +63,15 @@ class Setup:
 ONE_THREAD, TWO_THREADS, TWO_PROCESSES = Setup(1, 1), Setup(1, 2), Setup(2, 1)
 SMALL_BATCH = Setup(1, 2, SMALL_SHARE)
 SETUPS = (ONE_THREAD, TWO_THREADS, SMALL_BATCH, TWO_PROCESSES)
+
+
+class Measurement(NamedTuple):
+    """Of an update."""
+
+    seconds: float
+    cpu_seconds: float  # of all processes
+    sent: float  # bytes that a process sends
+    parameters: int
 
 
 # -- one of the processes ----------------------------------------------------------------------------------------------
@@ -114,12 +124,15 @@ def work(task: str, setup: Setup, precision: str) -> None:
     with limit_threads(setup.threads):
         steps, parameters = training(task, setup, precision)
         for line in sys.stdin:
-            start, sent = perf_counter(), int(LOOPBACK_SENT.read_text())
-            for _ in range(int(line)):
+            updates = int(line)
+            start, cpu_start, sent = perf_counter(), process_time(), int(LOOPBACK_SENT.read_text())
+            for _ in range(updates):
                 next(steps)
-            seconds, sent = perf_counter() - start, int(LOOPBACK_SENT.read_text()) - sent
+            seconds, cpu_seconds = perf_counter() - start, setup.processes * (process_time() - cpu_start)
+            sent = (int(LOOPBACK_SENT.read_text()) - sent) / setup.processes
             if not process_rank():
-                print(json.dumps([seconds / int(line), sent / int(line) / setup.processes, parameters]), flush=True)
+                report = Measurement(seconds / updates, cpu_seconds / updates, sent / updates, parameters)
+                print(json.dumps(report), flush=True)
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
@@ -148,14 +161,12 @@ class Group:
             for rank in range(setup.processes)
         ]
 
-    def measure(self, updates: int) -> tuple[float, float, int]:
-        """Return seconds and bytes per update, and the number of parameters."""
+    def measure(self, updates: int) -> Measurement:
         for process in self.processes:
             assert process.stdin is not None
             print(updates, file=process.stdin, flush=True)
         assert self.processes[0].stdout is not None
-        seconds, sent, parameters = json.loads(self.processes[0].stdout.readline())
-        return seconds, sent, parameters
+        return Measurement(*json.loads(self.processes[0].stdout.readline()))
 
     def close(self) -> None:
         for process in self.processes:
@@ -169,32 +180,32 @@ class Group:
 class Result:
     task: str
     setup: str
-    parameters: int
-    seconds: list[float]  # per update, of each round
-    sent: float  # bytes per update and process
+    rounds: list[Measurement]
+
+    @property
+    def parameters(self) -> int:
+        return self.rounds[0].parameters
 
     @property
     def median(self) -> float:
-        return statistics.median(self.seconds)
+        return statistics.median(measured.seconds for measured in self.rounds)
 
 
 def measure(task: str, rounds: int, updates: int, precision: str) -> list[Result]:
     groups = {setup: Group(task, setup, precision) for setup in SETUPS}
-    seconds: dict[Setup, list[float]] = {setup: [] for setup in SETUPS}
-    sent, parameters = dict.fromkeys(SETUPS, 0.0), 0
+    measured: dict[Setup, list[Measurement]] = {setup: [] for setup in SETUPS}
     try:
         for group in groups.values():
             group.measure(WARM_UP)
         for number in range(rounds):
             for setup, group in groups.items():
-                taken, sent[setup], parameters = group.measure(updates)
-                seconds[setup].append(taken)
-            latest = ", ".join(f"{setup.name}: {values[-1]:.3f} s" for setup, values in seconds.items())
+                measured[setup].append(group.measure(updates))
+            latest = ", ".join(f"{setup.name}: {values[-1].seconds:.3f} s" for setup, values in measured.items())
             print(f"{task}, round {number + 1}: {latest}", file=sys.stderr, flush=True)
     finally:
         for group in groups.values():
             group.close()
-    return [Result(task, setup.name, parameters, seconds[setup], sent[setup]) for setup in SETUPS]
+    return [Result(task, setup.name, measured[setup]) for setup in SETUPS]
 
 
 def on_paper(results: list[Result]) -> list[list[str]]:
@@ -219,14 +230,17 @@ def print_tables(results: list[Result]) -> None:
 
     rows = []
     for result in results:
-        rates = sorted(1 / seconds for seconds in result.seconds)
+        rates = sorted(1 / measured.seconds for measured in result.rounds)
         spread = f"{rates[0]:.2f} to {rates[-1]:.2f}"
-        sent = "" if not result.setup.startswith("2 proc") else f"{result.sent / 1e6:.1f}"
-        computed = "" if not sent else f"{4 * result.parameters / 1e6:.1f}"
-        cells = [f"{1 / result.median:.2f}", spread, sent, computed]
+        cpu_seconds = statistics.median(measured.cpu_seconds for measured in result.rounds)
+        sent, computed = "", ""
+        if result.setup == TWO_PROCESSES.name:
+            sent = f"{statistics.median(measured.sent for measured in result.rounds) / 1e6:.1f}"
+            computed = f"{4 * result.parameters / 1e6:.1f}"
+        cells = [f"{1 / result.median:.2f}", spread, f"{cpu_seconds:.3f}", sent, computed]
         rows.append([result.task, f"{result.parameters / 1e6:.1f} M", result.setup, *cells])
-    measured = ["MB sent per update and process", "size of the gradients in MB"]
-    print(format_table(["task", "parameters", "", "updates/s", "lowest to highest", *measured], rows))
+    header = ["task", "parameters", "", "updates/s", "lowest to highest", "CPU s", "MB sent", "MB of gradients"]
+    print(format_table(header, rows))
     header = [
         "task",
         f"{MACHINES} machines with",

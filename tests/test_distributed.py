@@ -19,7 +19,7 @@ import pytest
 
 import distributed_runs
 from distributed_runs import ALL_UPDATES, EQUAL_RUNS, arrays_of
-from dragoman import DataError, TrainingConfig
+from dragoman import DataError, TrainingConfig, fit
 from dragoman.core.processes import process_count
 from dragoman.io.storage import CHECKPOINT_FILE, read_config
 from dragoman.training.batch_order import SENTENCES, STREAM
@@ -135,6 +135,18 @@ def test_a_time_limit_ends_all_processes_after_the_same_update(seen: list[dict[s
 
 
 # -- pieces of a batch -------------------------------------------------------------------------------------------------
+
+
+def test_without_random_numbers_pieces_change_nothing() -> None:
+    """The loss is divided by the tokens of the whole batch, and penalties count once."""
+    settings = {"l2": 0.5, "unknown_rate": 0.0, "batch_size": 60, "max_updates": 8, **distributed_runs.COMMON}
+    models = []
+    for pieces in (1, 3):
+        models.append(distributed_runs.FeedForwardModel.create(distributed_runs.CORPUS, order=2, dtype="float64"))
+        fit(models[-1], distributed_runs.CORPUS, pieces=pieces, **settings)
+    first, second = map(arrays_of, models)
+    for key, array in first.items():
+        np.testing.assert_allclose(array, second[key], rtol=0, atol=1e-10, err_msg=key)
 
 
 def test_the_pieces_of_a_batch_are_its_examples_in_about_equal_parts() -> None:
