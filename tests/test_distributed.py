@@ -218,8 +218,15 @@ def distributed_parameters(directory: Path) -> dict[str, Any]:
     return {name: array for name, array in map_arrays(directory / CHECKPOINT_FILE).items() if "parameters/" in name}
 
 
+def test_a_restarted_script_resumes_although_it_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"output": tmp_path / "model", "max_epochs": 1, "force": True, "threads": 1}
+    for restarts, finished in (("0", False), ("0", False), ("1", True)):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
+        assert fit(distributed_runs._small(), distributed_runs.CORPUS, **settings).already_finished is finished
+
+
 @pytest.fixture
-def second_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+def first_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("RANK", "0"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "1")):
         monkeypatch.setenv(name, value)
 
@@ -233,13 +240,13 @@ def second_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_several_processes_cannot_do_is_refused(
-    run: Any, second_of_two: None, arguments: list[str], message: str
+    run: Any, first_of_two: None, arguments: list[str], message: str
 ) -> None:
     outcome = run(*arguments)
     assert outcome.code == 2 and outcome.err.count("\n") == 1 and message in outcome.err
 
 
-def test_a_variable_that_is_no_number_is_an_error(second_of_two: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_no_number_is_an_error(first_of_two: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "two")
     with pytest.raises(DataError, match="WORLD_SIZE is 'two'"):
         process_count()

@@ -22,6 +22,7 @@ from torch import nn
 
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.memory import release_freed_memory
+from dragoman.core.processes import was_restarted
 from dragoman.core.settings import validate
 from dragoman.core.threads import available_cores, limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus
@@ -139,7 +140,7 @@ def fit(
         config: Settings of training.
         output: A directory for the model and checkpoints. A training run that was stopped or killed is resumed by the
             same call, with bit-identical results.
-        force: Replace a training run in the directory.
+        force: Replace a training run in the directory, unless torchrun has restarted this process.
         callback: Called when training starts and after each step, in process 0 if several train together.
         objective: Function of model, examples and generator (None in evaluation) that returns all losses.
         replay: Old training data, against forgetting: a sample of it is the share `replay_share` of every epoch.
@@ -166,7 +167,7 @@ def fit(
         config = validate(config, {"unknown_rate": 0.0}, "settings")
     processes = communicator(config.device)
     check_same_data(processes, model, texts)
-
+    force = force and not was_restarted()
     stored = {} if output is None or force else processes.from_main(lambda: stored_training_settings(Path(output)))
     with_all = partial(with_machine_settings, config, stored, model, processes.world_size)
     config = validate(TrainingConfig, processes.from_main(lambda: with_all().model_dump(mode="json")), "settings")
