@@ -107,11 +107,11 @@ def test_a_loaded_carry_is_on_the_device_of_the_parameters(tmp_path: Path) -> No
     def state(device: str, carry: Any = None) -> TrainState:
         model = torch.nn.Linear(2, 1, device=device)
         optimizer = torch.optim.SGD(model.parameters())
-        return TrainState(model, optimizer, loop.copy_parameters(model), Progress(), carry)
+        return TrainState(model, optimizer, loop.copy_parameters(model), Progress(), [carry])
 
     write_checkpoint(tmp_path / "training", state("cpu", ((torch.ones(3),),)))
     load_checkpoint(loaded := state("meta"), tmp_path / "training")
-    assert loaded.carry[0][0].device.type == "meta"
+    assert loaded.carries[0][0][0].device.type == "meta"
 
 
 # -- order ------------------------------------------------------------------------------------------------------------
@@ -288,16 +288,16 @@ def test_rolling_back_resets_the_average_and_the_carry(monkeypatch: pytest.Monke
     def watch(event: Any) -> None:
         if isinstance(event, StepReport) and event.rolled_back:
             (learner,) = recorded
-            states.append((learner.average, learner.carry, learner.progress.averaged_steps))
+            states.append((learner.average, learner.carries, learner.progress.averaged_steps))
         elif isinstance(event, StepReport) and event.progress.update == 9:
             (learner,) = recorded
-            before.append((len(learner.average), learner.carry is None, learner.progress.averaged_steps))
+            before.append((len(learner.average), not learner.carries, learner.progress.averaged_steps))
 
     states: list[Any] = []
     before: list[Any] = []
     monkeypatch.setattr(loop, "_compute_gradients", failing)
     model = create_model(carries=True)
     fit(model, CORPUS, DEV, average=0.9, callback=watch, **SETTINGS)
-    assert states == [({}, None, 0)]
+    assert states == [({}, [], 0)]
     ((size, nothing, averaged),) = before
     assert size == len(list(model.parameters())) and not nothing and averaged > 3

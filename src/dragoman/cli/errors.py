@@ -11,7 +11,9 @@ from typing import Any
 
 import typer
 
+from dragoman.cli.processes import error_prefix, reports
 from dragoman.core.errors import DragomanError, closest_match
+from dragoman.core.processes import process_rank
 
 FAILED, BAD_USAGE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 # The class of typer's errors about options and commands. It is in click or inside typer, depending on typer's version.
@@ -49,8 +51,10 @@ def report_error(error: BaseException) -> int:
     if os.environ.get("DRAGOMAN_DEBUG"):
         traceback.print_exception(error)
     message, code = _describe(error)
-    if message:
-        print("dragoman: " + " ".join(message.split()), file=sys.stderr)
+    if message and reports(error):
+        # Processes other than the first one have no standard error of their own, see `prepare_process`.
+        file = sys.__stderr__ if process_rank() else sys.stderr
+        print(error_prefix() + " ".join(message.split()), file=file, flush=True)
     return code
 
 

@@ -11,7 +11,8 @@ from dragoman.cli.fine_tuning import FromOptions, ReplayTextOptions
 from dragoman.cli.main import seconds_since_start
 from dragoman.cli.messages import info, warn
 from dragoman.cli.option_groups import GivenSettings, option
-from dragoman.cli.options import lock_output
+from dragoman.cli.options import prepare_training_output
+from dragoman.cli.processes import connect_processes
 from dragoman.cli.progress import fit_with_progress, format_perplexity, training_progress
 from dragoman.cli.training import (
     LanguageModelOptions,
@@ -88,6 +89,7 @@ class GradientTrainingOptions(LanguageModelOptions):
         """Load the model of --from, if there is one. Return also the settings to train it, or a new one, with."""
         from dragoman.training.config import for_fine_tuning, with_given_limits
 
+        connect_processes(training.device)
         training = with_given_limits(training, given["training"])
         base = self.load_base(model_class, model, given)
         return base, training if base is None else for_fine_tuning(training, given["training"])
@@ -95,10 +97,9 @@ class GradientTrainingOptions(LanguageModelOptions):
     def read_texts(self, base: Model | None, training: TrainingConfig) -> GradientTrainingData:
         """Check the options and read the texts. A trained model `base` that is trained further has the vocabulary."""
         from dragoman.data.formats import field_for
-        from dragoman.io.storage import check_training_directory
+        from dragoman.training.distributed import communicator
 
-        check_training_directory(self.output, replace=self.force)
-        lock_output(self.output)
+        communicator().from_main(lambda: prepare_training_output(self.output, force=self.force))
         choices = _parse_choices(self.choose or ())
         self.replay.check(training)
         data = self.read(base, self.start.from_model)
@@ -125,10 +126,19 @@ def train_with_gradients(
     """
     from dragoman.data.segmenters import token_name
     from dragoman.io.model_card import has_scores
+    from dragoman.models.loading import load_language_model
+    from dragoman.models.neural import NeuralLanguageModel
     from dragoman.models.planning import reserve_for_evaluation
+    from dragoman.training.distributed import communicator
 
+    is_main = communicator().is_main
     if choices := _parse_choices(options.choose or ()):
-        model = _train_candidates(options, create, training, choices, data)
+        _train_candidates(options, create, training, choices, data)
+        if not is_main:
+            return
+        best = load_language_model(options.output)
+        assert isinstance(best, NeuralLanguageModel)
+        model = best
     else:
         model = create()
         result = fit_with_progress(
@@ -142,6 +152,8 @@ def train_with_gradients(
             elapsed_seconds=seconds_since_start(),
             reserve=reserve_for_evaluation(0 if data.dev is None else int(data.dev.sizes.sum())),
         )
+        if not is_main:
+            return
         if result.already_finished and (data.dev is None or has_scores(options.output)):
             suggest_next_commands(options)
             return
@@ -157,11 +169,9 @@ def _train_candidates(
     training: TrainingConfig,
     choices: dict[str, list[object]],
     data: TrainingData,
-) -> NeuralLanguageModel:
-    """Train with each combination of settings, and return the best model."""
+) -> None:
+    """Train with each combination of settings, and make the best model that of the output directory."""
     from dragoman.data.segmenters import token_name
-    from dragoman.models.loading import load_language_model
-    from dragoman.models.neural import NeuralLanguageModel
     from dragoman.report.tables import format_table
     from dragoman.training.model_selection import fit_best
 
@@ -184,9 +194,6 @@ def _train_candidates(
     rows = [[candidate.name, format_perplexity(candidate.dev_loss), candidate.updates] for candidate in candidates]
     info(format_table(["settings", "dev perplexity", "updates"], rows))
     info(f"{candidates[0].name} is the best")
-    model = load_language_model(options.output)
-    assert isinstance(model, NeuralLanguageModel)
-    return model
 
 
 def _parse_choices(given: Sequence[str]) -> dict[str, list[object]]:

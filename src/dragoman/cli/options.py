@@ -251,10 +251,18 @@ def check_new_file(path: Path, *, replace: bool) -> None:
 
 
 def lock_output(path: Path) -> None:
-    """Let no other process write to a directory before this command has ended."""
+    """Let no other command write to a directory before this one has ended."""
     from dragoman.io.files import directory_lock
 
     command_resources.enter_context(directory_lock(path))
+
+
+def prepare_training_output(path: Path, *, force: bool) -> None:
+    """Check that a model can be trained in a directory, and let no other command write to it before this one has ended."""
+    from dragoman.io.storage import check_training_directory
+
+    check_training_directory(path, replace=force)
+    lock_output(path)
 
 
 def check_output_file(name: str, path: Path | None) -> None:

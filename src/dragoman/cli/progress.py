@@ -175,7 +175,7 @@ def format_start(started: TrainingStarted, token_name: str) -> str:
     sizes = (
         f"{started.parameters:,} parameters{frozen}, {started.predictions:,} {token_name}s, "
         f"{started.updates_per_epoch:,} updates per epoch, {started.data_order}, {started.precision}, "
-        f"{started.threads} thread{'' if started.threads == 1 else 's'}"
+        f"{_format_threads(started)}"
     )
     if updates:
         return f"resuming after update {updates:,}: {sizes}"
@@ -183,6 +183,11 @@ def format_start(started: TrainingStarted, token_name: str) -> str:
     before = [f"{name} {format_perplexity(loss)}" for name, loss in losses.items() if loss is not None]
     initial = f"\nbefore training: {_perplexity_name(token_name)} {', '.join(before)}" if before else ""
     return f"training: {sizes}{initial}"
+
+
+def _format_threads(started: TrainingStarted) -> str:
+    threads = f"{started.threads} thread{'' if started.threads == 1 else 's'}"
+    return threads if started.processes == 1 else f"{started.processes} processes with {threads} each"
 
 
 def format_step(step: StepReport, speed: str, token_name: str, *, has_auxiliary_loss: bool = False) -> str:

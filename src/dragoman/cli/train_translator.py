@@ -11,7 +11,8 @@ from dragoman.cli.fine_tuning import FromOptions, ReplayPairOptions
 from dragoman.cli.main import seconds_since_start
 from dragoman.cli.messages import info, status, suggest_command, warn, warn_if_mostly_unknown
 from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
-from dragoman.cli.options import Force, Output, lock_output
+from dragoman.cli.options import Force, Output, prepare_training_output
+from dragoman.cli.processes import connect_processes
 from dragoman.cli.progress import fit_with_progress
 from dragoman.cli.translator_options import TextOptions, TokenizerOptions
 from dragoman.core.defaults import NO_SHORTLIST
@@ -78,15 +79,14 @@ def train_translator(
       dragoman train translator --from de-en --src new.de --tgt new.en --dev-src new-dev.de --dev-tgt new-dev.en -o new
     """
     from dragoman.evaluation.task_scores import token_kind
-    from dragoman.io.storage import check_training_directory
     from dragoman.models.planning import StoredRun
     from dragoman.models.translator_training import describe_data
 
     if shortlist not in ("auto", NO_SHORTLIST):
         raise DataError(f"--shortlist {shortlist}: choose auto or none")
     start.check_output(output)
-    check_training_directory(output, replace=force)
-    lock_output(output)
+    processes = connect_processes(training_config.device)
+    processes.from_main(lambda: prepare_training_output(output, force=force))
     stored = None if force else StoredRun.read(output)
     setup, base = _set_up(texts, tokenizers, start, (model_config, training_config, given), stored)
     units_were_chosen = tokenizers.chooses_units and base is None
@@ -109,6 +109,8 @@ def train_translator(
         elapsed_seconds=seconds_since_start(),
         reserve=reserve,
     )
+    if not processes.is_main:
+        return
     minutes = setup.training.minutes
     share = 1.0 if minutes is None else reserve.share_within(60 * minutes, result.prediction_seconds)
     is_pair_file = texts.pair_file.pairs is not None

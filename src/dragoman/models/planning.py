@@ -21,6 +21,7 @@ from dragoman.models.neural import EmbeddingLanguageModel
 from dragoman.models.translator import Translator
 from dragoman.models.two_way import TwoWayTranslator
 from dragoman.training.config import TrainingConfig, with_given_limits
+from dragoman.training.distributed import communicator
 from dragoman.training.pace import TimeReserve
 from dragoman.training.planning import (
     DEFAULT_MINUTES,
@@ -109,7 +110,20 @@ class StoredRun(NamedTuple):
 
     @classmethod
     def read(cls, path: Path) -> StoredRun | None:
-        """Read the settings; None if there is no training run that can be resumed."""
+        """Read the settings; None if there is no training run that can be resumed.
+
+        Of several processes, process 0 reads them.
+        """
+        values = communicator().from_main(lambda: cls._read_values(path))
+        if values is None:
+            return None
+        model, training, units, pairs, dev_pairs, has_placeholders = values
+        units = None if units is None else (units[0], units[1])
+        return cls(model, training, units, pairs, dev_pairs, has_placeholders, path)
+
+    @classmethod
+    def _read_values(cls, path: Path) -> list[Any] | None:
+        """Return the fields as plain types, without the path."""
         if not (path / CHECKPOINT_FILE).is_file():
             return None
         try:
@@ -124,7 +138,7 @@ class StoredRun(NamedTuple):
             if has_placeholders is None and units is not None:  # not stored by earlier versions
                 has_placeholders = PLACEHOLDER in (directory / SOURCE_VOCAB_FILE).read_text("utf-8")
             model = {"dtype" if name == "precision" else name: value for name, value in stored["model"].items()}
-            return cls(model, dict(stored["training"]), units, pairs, dev_pairs, bool(has_placeholders), path)
+            return [model, dict(stored["training"]), units, pairs, dev_pairs, bool(has_placeholders)]
         except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # what is wrong is reported when training is resumed
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.batches import TextStream
+from dragoman.data.batches import Segment, TextStream
 from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import split_by_size
 from dragoman.training.config import TrainingConfig
@@ -21,10 +22,18 @@ MIN_ROW_LENGTH = 100  # words of such a row
 
 
 class EpochBatches(Protocol):
-    """The batches of an epoch."""
+    """The batches of an epoch, or the pieces of a batch, selected when they are accessed."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, number: int, /) -> Examples: ...
+
+
+class EvaluationBatches(Protocol):
+    """Returns batches of about `predictions` predictions: the part of one of several processes."""
+
+    def __call__(
+        self, data: Examples, predictions: int, /, rank: int = 0, processes: int = 1
+    ) -> Iterable[Examples]: ...
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,8 @@ class DataOrder:
     """How data is divided into batches, for training and for evaluation."""
 
     epoch_batches: Callable[[Examples, TrainingConfig, int], EpochBatches]  # by the number of the epoch
-    evaluation_batches: Callable[[Examples, int], Iterable[Examples]]  # batches of about this many predictions
+    pieces: Callable[[Examples, int, int], EpochBatches]  # of a batch: so many, or more if they have more predictions
+    evaluation_batches: EvaluationBatches
     description: str  # may contain names of training settings
 
 
@@ -114,16 +124,40 @@ def _weights(data: Examples) -> NDArray[np.int64]:
     return data.weights if isinstance(data, PaddedExamples) else data.sizes
 
 
-def memory_chunks(data: Examples, predictions: int) -> Iterable[NDArray[np.int64]]:
-    """Return the indices of examples, in order, in chunks that fit into memory together."""
+def memory_chunks(
+    data: Examples, predictions: int, indices: NDArray[np.int64] | None = None
+) -> Iterable[NDArray[np.int64]]:
+    """Return the indices of examples, or these indices, in order, in chunks that fit into memory together."""
     max_padded = MAX_PADDING_FACTOR * predictions if isinstance(data, PaddedExamples) else None
-    return split_by_size(np.arange(len(data)), _weights(data), predictions, max_padded)
+    indices = np.arange(len(data)) if indices is None else indices
+    return split_by_size(indices, _weights(data), predictions, max_padded)
 
 
-def _sorted_chunks(data: Examples, predictions: int) -> Iterable[Examples]:
+def _example_pieces(batch: Examples, pieces: int, predictions: int) -> EpochBatches:
+    """Return neighbouring examples in pieces of about the same size, each of them in chunks that fit into memory."""
+    parts = split_evenly(_weights(batch), pieces)
+    return _SelectedBatches(batch, [chunk for part in parts for chunk in memory_chunks(batch, predictions, part)])
+
+
+def split_evenly(sizes: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
+    """Return the indices of examples, in order, in parts of about the same size; fewer parts if there are few examples.
+
+    >>> [part.tolist() for part in split_evenly(np.array([3, 3, 3, 9, 1]), 2)]
+    [[0, 1, 2], [3, 4]]
+    >>> [part.tolist() for part in split_evenly(np.array([3, 9]), 3)]
+    [[0], [1]]
+    """
+    ends = np.cumsum(sizes)
+    middles = ends - sizes / 2
+    bounds = np.searchsorted(middles, ends[-1] * np.arange(1, parts) / parts)
+    return [part for part in np.split(np.arange(len(sizes)), bounds) if len(part)]
+
+
+def _sorted_chunks(data: Examples, predictions: int, /, rank: int = 0, processes: int = 1) -> Iterable[Examples]:
     """Return examples from short to long, so that those of a chunk have similar sizes."""
     ordered = data.select(np.argsort(_sort_keys(data), kind="stable"))
-    return (ordered.select(indices) for indices in memory_chunks(ordered, predictions))
+    chunks = islice(memory_chunks(ordered, predictions), rank, None, processes)
+    return (ordered.select(indices) for indices in chunks)
 
 
 def _segments(corpus: Examples, config: TrainingConfig, epoch: int) -> EpochBatches:
@@ -134,12 +168,42 @@ def _segments(corpus: Examples, config: TrainingConfig, epoch: int) -> EpochBatc
     return TextStream.from_corpus(corpus, max(1, min(rows, corpus.num_tokens)), config.steps, start)
 
 
-def _evaluation_segments(corpus: Examples, predictions: int) -> Iterable[Examples]:
+@dataclass(frozen=True)
+class _RowPieces:
+    """The rows of a segment in pieces of about the same size."""
+
+    segment: Segment
+    pieces: int  # at most as many as there are rows
+
+    def __len__(self) -> int:
+        return self.pieces
+
+    def __getitem__(self, number: int, /) -> Segment:
+        return self.segment if self.pieces == 1 else Segment(row_part(self.segment.ids, number, self.pieces))
+
+
+def row_part(ids: NDArray[np.int32], number: int, parts: int) -> NDArray[np.int32]:
+    """Return one of several parts of the rows of a stream.  # (1 + steps, rows) -> (1 + steps, rows of the part)"""
+    rows = ids.shape[1]
+    return ids[:, rows * number // parts : rows * (number + 1) // parts]
+
+
+def _segment_pieces(segment: Examples, pieces: int, predictions: int) -> EpochBatches:
+    """Return pieces of some rows each. Those of the next segment have the same rows, which continue their state."""
+    assert isinstance(segment, Segment)
+    return _RowPieces(segment, min(pieces, segment.ids.shape[1]))
+
+
+def _evaluation_segments(
+    corpus: Examples, predictions: int, /, rank: int = 0, processes: int = 1
+) -> Iterable[Examples]:
     assert isinstance(corpus, Corpus)
     rows = max(1, min(EVALUATION_ROWS, corpus.num_tokens // MIN_ROW_LENGTH))
-    return TextStream.from_corpus(corpus, rows, max(1, predictions // rows // 8))
+    stream = TextStream.from_corpus(corpus, rows, max(1, predictions // rows // 8))
+    ids = row_part(stream.ids, rank, processes)
+    return replace(stream, ids=ids) if ids.shape[1] else ()
 
 
 # For examples that are independent of each other, and for a text whose sentences belong together.
-SENTENCES = DataOrder(_shuffled_batches, _sorted_chunks, "batches of whole sentences")
-STREAM = DataOrder(_segments, _evaluation_segments, "as a stream, gradients over {steps} words")
+SENTENCES = DataOrder(_shuffled_batches, _example_pieces, _sorted_chunks, "batches of whole sentences")
+STREAM = DataOrder(_segments, _segment_pieces, _evaluation_segments, "as a stream, gradients over {steps} words")

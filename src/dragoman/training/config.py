@@ -37,6 +37,9 @@ class TrainingConfig(Settings):
     state: number of parallel rows of text, times --steps."""
     batch_by: Literal["words", "sentences"] = "words"
     """What --batch-size counts. For a model that carries its state, sentences are parallel rows of text."""
+    pieces: int | None = Field(default=None, ge=1)
+    """Number of pieces of a batch, which are computed one after the other or by several processes (torchrun). Each has
+    its own random numbers. Default: the number of processes; when training is resumed, as many as before."""
     pool: int = Field(default=0, ge=0)
     """Number of batches whose sentences are sorted by length together to reduce padding; 0: no sorting."""
     steps: int = Field(default=35, ge=1)

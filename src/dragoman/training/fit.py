@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from torch import nn
 
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.memory import release_freed_memory
+from dragoman.core.processes import was_restarted
 from dragoman.core.settings import validate
 from dragoman.core.threads import available_cores, limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus
@@ -30,6 +31,7 @@ from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.io.files import directory_lock
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
+from dragoman.training.distributed import Communicator, communicator
 from dragoman.training.fine_tuning import frozen, replayed_examples, with_replay
 from dragoman.training.loop import (
     MAX_LOSS,
@@ -55,7 +57,13 @@ from dragoman.training.pace import PaceLog, TimeReserve
 from dragoman.training.precision import Precision, choose_precision
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, ExamplesT, LikelihoodModel, StorableModel, TranslationModel
-from dragoman.training.run_directory import TrainingDirectory, arrays_fingerprint, stored_training_settings
+from dragoman.training.run_directory import (
+    TrainingDirectory,
+    arrays_fingerprint,
+    share_carries,
+    share_state,
+    stored_training_settings,
+)
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -74,8 +82,9 @@ class TrainingStarted:
     dev_loss: float | None = None  # of a model that was trained before, when training starts
     replay_dev_loss: float | None = None  # of the old dev text, then
     time_limit: float = math.inf  # in seconds, for all runs
-    threads: int = 1
+    threads: int = 1  # of each process
     precision: str = "float32"  # of matrix products
+    processes: int = 1  # that train together
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,8 @@ def fit(
 ) -> FitResult:
     """Train a model in place. Other arguments are settings of `TrainingConfig`.
 
-    A model that was trained before keeps its parameters unless training improves its dev loss.
+    A model that was trained before keeps its parameters unless training improves its dev loss. Processes that torchrun
+    has started train together if all of them call this; process 0 writes to the output directory.
 
     Args:
         model: A model of this package, or any torch module with a custom objective.
@@ -130,8 +140,8 @@ def fit(
         config: Settings of training.
         output: A directory for the model and checkpoints. A training run that was stopped or killed is resumed by the
             same call, with bit-identical results.
-        force: Replace a training run in the directory.
-        callback: Called when training starts and after each step.
+        force: Replace a training run in the directory, unless torchrun has restarted this process.
+        callback: Called when training starts and after each step, in process 0 if several train together.
         objective: Function of model, examples and generator (None in evaluation) that returns all losses.
         replay: Old training data, against forgetting: a sample of it is the share `replay_share` of every epoch.
         replay_dev: Old dev data, evaluated with `dev`. The best parameters are selected by `dev` only.
@@ -158,20 +168,34 @@ def fit(
     earlier = _earlier_data(model)
     if earlier and config.unknown_rate is None:
         config = validate(config, {"unknown_rate": 0.0}, "settings")
-    stored = {} if output is None or force else stored_training_settings(Path(output))
-    config = with_machine_settings(config, stored, model)
+    processes = communicator(config.device)
+    check_same_data(processes, model, texts)
+    force = force and not was_restarted()
+    stored = {} if output is None or force else processes.from_main(lambda: stored_training_settings(Path(output)))
+    with_all = partial(with_machine_settings, config, stored, model, processes.world_size)
+    config = validate(TrainingConfig, processes.from_main(lambda: with_all().model_dump(mode="json")), "settings")
+    start, elapsed_seconds = processes.from_main(lambda: [start, elapsed_seconds])
     task = create_task(model, data, dev, config, objective, replay, replay_dev)
     task = replace(task, start=start, elapsed_seconds=elapsed_seconds, reserve=reserve or TimeReserve())
-    lock = nullcontext() if output is None else directory_lock(Path(output))
-    with lock, limit_threads(config.threads), on_device(model, config.device), frozen(model, config.freeze):
+    device = processes.local_device(config.device)
+    with (
+        ExitStack() as locks,
+        limit_threads(config.threads),
+        on_device(model, device),
+        frozen(model, config.freeze),
+    ):
+        if output is not None:
+            processes.from_main(partial(locks.enter_context, directory_lock(Path(output))))
         if isinstance(data, Corpus | ParallelCorpus) and isinstance(model, StorableModel):
             metadata = {"training": config.model_dump(mode="json"), "data": _describe_data(model, texts)}
             model.training_metadata = {**metadata, "trained_from": earlier} if earlier else metadata
         return _start_or_resume(model, task, output, callback, force=force, evaluate_first=bool(earlier))
 
 
-def with_machine_settings(config: TrainingConfig, stored: Mapping[str, Any], model: nn.Module) -> TrainingConfig:
-    """Return the settings with the number of threads and the precision that are not given.
+def with_machine_settings(
+    config: TrainingConfig, stored: Mapping[str, Any], model: nn.Module, processes: int = 1
+) -> TrainingConfig:
+    """Return the settings with the numbers of threads and pieces and the precision that are not given.
 
     A training run that is resumed has those that are stored, because others would give other bits.
     """
@@ -184,7 +208,8 @@ def with_machine_settings(config: TrainingConfig, stored: Mapping[str, Any], mod
         precision = stored["precision"]
     else:
         precision = choose_precision(precision, model, config.device)
-    return validate(config, {"threads": threads, "precision": precision}, "settings")
+    pieces = config.pieces or stored.get("pieces") or processes
+    return validate(config, {"threads": threads, "precision": precision, "pieces": pieces}, "settings")
 
 
 def _start_or_resume(
@@ -198,24 +223,52 @@ def _start_or_resume(
 ) -> FitResult:
     """Train to the end, unless the training run in the directory is finished already."""
     model.train()  # a translator is without its shortlist from now on, which was for other parameters
-    directory = None
+    directory, processes = None, task.communicator
     if output is not None:
         if not isinstance(model, StorableModel):
             raise DataError("only models of this package can be trained in a directory; leave out output")
         directory = TrainingDirectory(Path(output), model)
     state = TrainState.create(model, task.config)
-    finished = directory is not None and directory.create_or_resume(state, task.config, force=force)
+    finished = processes.from_main(
+        lambda: directory is not None and directory.create_or_resume(state, task.config, force=force)
+    )
+    share_state(state, processes)
     if not finished:
         if directory is not None:
-            task = replace(task, pace_log=PaceLog(directory.pace_file))
+            task = replace(task, pace_log=PaceLog.shared(directory.pace_file, processes))
         if evaluate_first:
             evaluate_start(state, task)
-        _run(state, task, directory, callback or (lambda event: None), forced=force)
+        if callback is None or not processes.is_main:
+            callback = _ignore
+        _run(state, task, directory, callback, forced=force)
+        processes.from_main(lambda: None)  # process 0 has written everything
     load_parameters(model, state.best_parameters)
     progress = state.progress
     batches = max(1, len(task.batches(progress.epoch)))
     prediction_seconds = progress.pace.update_seconds * batches / task.predictions
     return FitResult(progress, progress.epoch + progress.batch / batches, prediction_seconds, finished)
+
+
+def _ignore(event: object) -> None:
+    """Do nothing with an event."""
+
+
+def check_same_data(processes: Communicator, model: nn.Module, texts: Mapping[str, Examples | None]) -> None:
+    """Raise an error if not all processes have the same texts and a model of the same shape."""
+    if processes.world_size == 1:
+        return
+    contents: dict[str, object] = {
+        f"{name} text": [text.fingerprint() if isinstance(text, Corpus | ParallelCorpus) else text.sizes.tolist()]
+        for name, text in texts.items()
+        if text is not None
+    }
+    contents["model"] = [[name, *tensor.shape] for name, tensor in model.state_dict().items()]
+    main = processes.from_main(lambda: contents)
+    names = [*(f"{name} text" for name in texts), "model"]
+    counts = processes.sum([contents.get(name) != main.get(name) for name in names])
+    if different := [name for name, count in zip(names, counts, strict=True) if count]:
+        remedy = "give all of them the same command and the same files"
+        raise DataError(f"the processes do not have the same {', '.join(different)}; {remedy}")
 
 
 def _earlier_data(model: nn.Module) -> list[object]:
@@ -298,7 +351,10 @@ def create_task(
         dev = sample_examples(dev, config.dev_sample)
     if dev is not None and not carries and isinstance(model, LikelihoodModel):
         sample = sample_examples(data, int(dev.sizes.sum()) // 2)
-    task = TrainingTask(examples, predictions, dev, stateful, config, perf_counter, order, replay_dev, sample)
+    processes = communicator(config.device)
+    clock = processes.shared_clock(perf_counter)
+    task = TrainingTask(examples, predictions, dev, stateful, config, clock, order, replay_dev, sample)
+    task = replace(task, communicator=processes)
     is_likelihood = objective is negative_log_likelihood and isinstance(model, StorableModel)
     return replace(task, max_loss=MAX_LOSS) if is_likelihood else task
 
@@ -355,14 +411,18 @@ def _run(
             math.inf if task.config.minutes is None else 60 * task.config.minutes,
             task.config.threads or available_cores(),
             task.config.precision,
+            task.communicator.world_size,
         )
     )
+    is_main = task.communicator.is_main
     with catch_stop_signals() as request:
         for report in training_steps(state, task):
             callback(report)
-            stop_signal = request.number  # read once: a later signal is handled after the next step
-            if directory is not None:
-                due = report.progress.update % task.config.save_every == 0
+            stop_signal = task.communicator.max(request.number)  # read once: a later one is for the next step
+            due = report.progress.update % task.config.save_every == 0
+            if directory is not None and (due or stop_signal or report.evaluated):
+                share_carries(state, task.communicator)
+            if directory is not None and is_main:
                 directory.save_step(state, report, checkpoint=due or bool(stop_signal))
             if stop_signal and not report.progress.stop_reason:
                 saved = "; nothing was saved (no output directory)"

@@ -16,8 +16,9 @@ from torch.optim import Optimizer
 from dragoman.core.errors import DragomanError
 from dragoman.core.memory import keep_freed_memory
 from dragoman.core.scorer import Carry
-from dragoman.training.batch_order import SENTENCES, DataOrder, EpochBatches, memory_chunks
+from dragoman.training.batch_order import SENTENCES, DataOrder, EpochBatches
 from dragoman.training.config import TrainingConfig
+from dragoman.training.distributed import SINGLE_PROCESS, Communicator
 from dragoman.training.objectives import StatefulObjective
 from dragoman.training.optimizers import (
     SignConstraint,
@@ -59,9 +60,15 @@ class TrainingTask:
     elapsed_seconds: float = 0.0  # of the time limit, used before that
     reserve: TimeReserve = field(default_factory=TimeReserve)  # of the time limit, for the time after training
     max_loss: float = math.inf  # a higher loss is treated like one that is not finite
+    communicator: Communicator = SINGLE_PROCESS  # the processes that train together
 
     def batches(self, epoch: int) -> EpochBatches:
         return self.data_order.epoch_batches(self.data, self.config, epoch)
+
+    def pieces(self, batch: Examples) -> EpochBatches:
+        """Return the pieces of a batch, which the processes share."""
+        pieces = self.config.pieces or self.communicator.world_size
+        return self.data_order.pieces(batch, pieces, MAX_PREDICTIONS)
 
     def is_usable(self, loss: float) -> bool:
         """Return whether a loss is finite and not far too high, so that training has not diverged."""
@@ -76,7 +83,7 @@ class TrainState:
     optimizer: Optimizer
     best_parameters: dict[str, Tensor]  # by the dev text; without one, the last parameters
     progress: Progress
-    carry: Carry = None  # state after the batch before, in this epoch
+    carries: list[Carry] = field(default_factory=list)  # states after the pieces of the batch before, in this epoch
     average: dict[str, Tensor] = field(default_factory=dict)  # of the parameters, once they are averaged
 
     @classmethod
@@ -137,17 +144,18 @@ def _train_batch(
     learning_rate = scheduled_learning_rate(config, previous.update, fraction) * previous.rate_factor
     loss, gradient_norm, constraints = _compute_gradients(state, task, batch)
     finite = task.is_usable(loss) and math.isfinite(gradient_norm)
-    if finite and _step(state, config, learning_rate, gradient_norm, constraints):
-        _update_average(state, config, batches)
-    else:
+    stepped = finite and _step(state, config, learning_rate, gradient_norm, constraints)
+    if task.communicator.max(not stepped):  # in any process
         _roll_back(state, config)
+    else:
+        _update_average(state, config, batches)
     predictions = int(batch.sizes.sum())
     measured = (loss * predictions, predictions) if finite else (0.0, 0)
     progress = state.progress.after_batch(batches, *measured)
     pace = keeper.decide(progress.update, progress.pace)
     state.progress = replace(progress, pace=pace, seconds=keeper.seconds)
     if state.progress.batch == 0:
-        state.carry = None
+        state.carries = []
     evaluated = state.progress.evaluation_due(config)
     losses = _evaluate(state, task, batches, keeper) if evaluated else EvaluationLosses()
     train_loss = None
@@ -176,20 +184,23 @@ def _compute_gradients(
 ) -> tuple[float, float, list[SignConstraint]]:
     """Compute the gradients of a batch. Return its mean loss, the norm of the gradient and the constraints of L1.
 
-    Gradients of large batches are accumulated over chunks.
+    Gradients are accumulated over the pieces of the batch, and summed over the processes that compute them.
     """
     config, update = task.config, state.progress.update
     parameters = list(state.model.parameters())
     state.model.train()
     state.optimizer.zero_grad(set_to_none=True)
-    predictions, total = int(batch.sizes.sum()), 0.0
-    for number, indices in enumerate(memory_chunks(batch, MAX_PREDICTIONS)):
+    predictions, total, pieces = int(batch.sizes.sum()), 0.0, task.pieces(batch)
+    if len(state.carries) != len(pieces):
+        state.carries = [None] * len(pieces)
+    for number in task.communicator.share(len(pieces)):
         generator = step_generator(config.seed, update, number, parameters[0].device)
         with product_precision(config.precision, parameters[0].device):
-            losses, state.carry = task.objective(batch.select(indices), generator, state.carry)
+            losses, state.carries[number] = task.objective(pieces[number], generator, state.carries[number])
         loss = losses.sum() / predictions
         loss.backward()
         total += float(loss.detach())
+    total = task.communicator.sum_gradients(parameters, total)
     weights = regularized_parameters(state.model).values()
     constraints = add_penalty_gradients(weights, config.l1 / task.predictions, config.l2 / task.predictions)
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -235,7 +246,7 @@ def _roll_back(state: TrainState, config: TrainingConfig) -> None:
         raise DivergedError(f"the loss is not finite or far too high ({where}); lower --learning-rate")
     load_parameters(state.model, state.best_parameters)
     state.optimizer = create_optimizer(state.model.parameters(), config)
-    state.average, state.carry = {}, None
+    state.average, state.carries = {}, []
     rate_factor = state.progress.rate_factor / 2
     state.progress = replace(state.progress, rolled_back=True, rate_factor=rate_factor, averaged_steps=0)
 
@@ -293,8 +304,10 @@ def evaluate_loss(text: Examples | None, state: TrainState, task: TrainingTask) 
     """Return the mean loss of a text, if there is one, with averaged parameters if there are any."""
     if text is None:
         return None
+    processes = task.communicator
+    batches = task.data_order.evaluation_batches(text, MAX_PREDICTIONS, processes.rank, processes.world_size)
     with _averaged_parameters(state):
-        return mean_loss(state.model, task.data_order.evaluation_batches(text, MAX_PREDICTIONS), task.objective)
+        return mean_loss(state.model, batches, task.objective, processes)
 
 
 @contextmanager
@@ -311,20 +324,26 @@ def _averaged_parameters(state: TrainState) -> Iterator[None]:
         load_parameters(state.model, parameters)
 
 
-def mean_loss(model: nn.Module, batches: Iterable[Examples], objective: StatefulObjective) -> float:
-    """Return the mean loss of the predictions of some batches, in evaluation mode."""
+def mean_loss(
+    model: nn.Module,
+    batches: Iterable[Examples],
+    objective: StatefulObjective,
+    communicator: Communicator = SINGLE_PROCESS,
+) -> float:
+    """Return the mean loss of the predictions of some batches, and of those of other processes, in evaluation mode."""
     total, predictions, carry = 0.0, 0, None
     model.eval()
     with torch.no_grad():
         for batch in batches:
             losses, carry = objective(batch, None, carry)
             total, predictions = total + float(losses.double().sum()), predictions + len(losses)
-    return total / predictions
+    total, all_predictions = communicator.sum([total, predictions])
+    return total / all_predictions
 
 
-def step_generator(seed: int, update: int, chunk: int, device: torch.device) -> Generator:
-    """Return the random generator of a chunk of a batch. It depends on nothing else, so it needs no saving."""
-    state = np.random.SeedSequence([seed, update, chunk]).generate_state(1, np.uint64)
+def step_generator(seed: int, update: int, piece: int, device: torch.device) -> Generator:
+    """Return the random generator of a piece of a batch. It depends on nothing else, so it needs no saving."""
+    state = np.random.SeedSequence([seed, update, piece]).generate_state(1, np.uint64)
     return Generator(device).manual_seed(int(state[0]) >> 1)
 
 

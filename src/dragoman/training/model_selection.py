@@ -13,6 +13,7 @@ from dragoman.core.errors import DataError
 from dragoman.core.settings import format_value, validate
 from dragoman.io.storage import CONFIG_FILE, check_output_directory, new_directory
 from dragoman.training.config import TrainingConfig
+from dragoman.training.distributed import communicator
 from dragoman.training.fit import TrainingCallback, fit
 from dragoman.training.loop import DivergedError
 from dragoman.training.objectives import ModelT
@@ -59,11 +60,8 @@ def fit_best(
     if dev is None:
         raise DataError("settings are chosen by the dev loss, and there is no dev text; give --dev-text")
     combinations = list(candidates(config, choices))
-    directory, config_file = output.with_name(f"{output.name}.candidates"), output / CONFIG_FILE
-    is_copy = config_file.is_file() and any(
-        other.read_bytes() == config_file.read_bytes() for other in directory.glob(f"*/{CONFIG_FILE}")
-    )
-    check_output_directory(output, replace=force or is_copy or not config_file.is_file())
+    directory, processes = output.with_name(f"{output.name}.candidates"), communicator(config.device)
+    processes.from_main(lambda: _check_output(output, directory, force=force))
     results = []
     for name, settings in combinations:
         try:
@@ -76,6 +74,19 @@ def fit_best(
     results.sort(key=lambda candidate: candidate.dev_loss)
     if not math.isfinite(results[0].dev_loss):
         raise DivergedError("no combination of settings led to a finite loss; lower the learning rates")
-    with new_directory(output, replace=True) as temporary:
-        shutil.copytree(directory / results[0].name, temporary, dirs_exist_ok=True)
+    processes.from_main(lambda: _copy_model(directory / results[0].name, output))
     return results
+
+
+def _check_output(output: Path, directory: Path, *, force: bool) -> None:
+    """Raise an error if the output would replace something else than the model of one of these candidates."""
+    config_file = output / CONFIG_FILE
+    is_copy = config_file.is_file() and any(
+        other.read_bytes() == config_file.read_bytes() for other in directory.glob(f"*/{CONFIG_FILE}")
+    )
+    check_output_directory(output, replace=force or is_copy or not config_file.is_file())
+
+
+def _copy_model(source: Path, output: Path) -> None:
+    with new_directory(output, replace=True) as temporary:
+        shutil.copytree(source, temporary, dirs_exist_ok=True)

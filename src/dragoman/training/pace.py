@@ -13,9 +13,13 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dragoman.io.files import append_line, write_text
 from dragoman.io.storage import saving_run
+
+if TYPE_CHECKING:
+    from dragoman.training.distributed import Communicator
 
 DECISION_INTERVAL = 0.05  # of the updates that are left: the next decision is made after so many, or earlier
 RECENT_WEIGHT = 0.5  # of the time per update since the last decision, in the estimate
@@ -94,6 +98,15 @@ class PaceLog:
                 self._decisions[pace.update, pace.plateau] = pace
         if path is not None and lines:
             write_text(path, "".join(f"{json.dumps(asdict(pace))}\n" for pace in self._decisions.values()))
+
+    @classmethod
+    def shared(cls, path: Path, processes: Communicator) -> PaceLog:
+        """Return a log with the decisions of a file, which only process 0 reads and writes."""
+        log = cls(path if processes.is_main else None)
+        for values in processes.from_main(lambda: [asdict(pace) for pace in log._decisions.values()]):
+            pace = Pace(**values)
+            log._decisions[pace.update, pace.plateau] = pace
+        return log
 
     def find(self, update: int, *, plateau: bool = False) -> Pace | None:
         """Return the decision that was made at an update."""

@@ -18,6 +18,7 @@ from torch import nn
 
 from dragoman.core.threads import available_cores, limit_threads
 from dragoman.training.config import LIMITS, TrainingConfig
+from dragoman.training.distributed import communicator
 from dragoman.training.fit import create_task, on_device
 from dragoman.training.loop import TrainState, training_steps
 from dragoman.training.pace import TimeReserve
@@ -60,15 +61,17 @@ class Speed:
 
 def measure_speed(model: nn.Module, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
     """Train a model for a few updates. Its parameters change."""
-    precision = choose_precision(config.precision, model, config.device)
+    processes = communicator(config.device)
+    precision = processes.from_main(lambda: choose_precision(config.precision, model, config.device))
     limits = dict.fromkeys(LIMITS)
     config = config.model_copy(update={**limits, "precision": precision})
     times, predictions, total = list[float](), list[int](), 0.0
-    with limit_threads(config.threads), on_device(model, config.device):
+    with limit_threads(config.threads), on_device(model, processes.local_device(config.device)):
         task, state = create_task(model, data, None, config), TrainState.create(model, config)
-        start = perf_counter()
+        clock = processes.shared_clock(perf_counter)
+        start = clock()
         for number, report in enumerate(training_steps(state, task)):
-            end = perf_counter()
+            end = clock()
             total += end - start
             takes_long = total >= LONG_TRIAL * seconds  # as with very long lines
             if number >= WARM_UP_UPDATES or takes_long:
@@ -77,7 +80,7 @@ def measure_speed(model: nn.Module, data: Examples, config: TrainingConfig, seco
                 is_slow = takes_long or sum(times) >= SLOW_TRIAL * seconds
                 if is_slow or (len(times) >= MIN_MEASURED_UPDATES and sum(times) >= seconds):
                     break
-            start = perf_counter()
+            start = clock()
     return Speed(float(np.mean(times)), float(np.mean(predictions)), config.batch_size)
 
 
@@ -158,7 +161,8 @@ class TrainingPlanner(Generic[SizeT]):
         self.threads = self.training.threads
 
     def seconds_left(self, limit: float) -> float:
-        return max(1.0, limit - self.elapsed())
+        """Return the seconds that are left, the same in all processes that train together."""
+        return max(1.0, limit - communicator(self.training.device).from_main(self.elapsed))
 
     def choose(self, limit: float) -> Candidate[SizeT]:
         """Return the largest size that can be trained in a number of seconds since the start."""
@@ -178,7 +182,8 @@ class TrainingPlanner(Generic[SizeT]):
 
     def _measure(self, model: nn.Module, config: TrainingConfig, seconds: float) -> Speed:
         """Measure the speed; the first time with all cores and with one, which is faster if other programs use them."""
-        candidates = [self.threads] if self.threads else sorted({1, available_cores()}, reverse=True)
+        cores = communicator(config.device).from_main(available_cores)
+        candidates = [self.threads] if self.threads else sorted({1, cores}, reverse=True)
         speeds = dict[int, Speed]()
         for threads in candidates:
             speed = measure_speed(model, self.data, config.model_copy(update={"threads": threads}), seconds)

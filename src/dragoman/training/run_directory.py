@@ -1,7 +1,7 @@
 """The directory of a training run: a model that can be used at any time, and a checkpoint to resume from.
 
 `training.safetensors` is the checkpoint: the parameters, the best parameters, their average, the state of the
-optimizer, the state carried from batch to batch and, as metadata, the progress. Files are replaced atomically, so that
+optimizer, the states carried from batch to batch and, as metadata, the progress. Files are replaced atomically, so that
 a killed training run leaves the last checkpoint. The directory is an ordinary model directory with the best parameters.
 """
 
@@ -41,6 +41,7 @@ from dragoman.io.storage import (
     write_arrays,
 )
 from dragoman.training.config import TrainingConfig
+from dragoman.training.distributed import Communicator
 from dragoman.training.loop import StepReport, TrainState, load_parameters
 from dragoman.training.optimizers import load_state_tensors, state_tensors
 from dragoman.training.pace import PaceLog
@@ -51,8 +52,11 @@ if TYPE_CHECKING:
 
 MACHINE_SETTINGS = ("threads", "device")  # settings of the machine rather than of the training run
 CHANGEABLE_SETTINGS = ("max_epochs", "max_updates", "minutes", "patience")  # when training is resumed
-EARLIER_DEFAULTS = {"precision": "float32"}  # of settings whose defaults are not what runs without them used
-PARAMETERS, BEST, OPTIMIZER, AVERAGE, CARRY = "parameters/", "best/", "optimizer/", "average/", "carry/"
+# Of settings whose defaults are not what runs without them used.
+EARLIER_DEFAULTS: Mapping[str, object] = {"precision": "float32", "pieces": 1}
+PARAMETERS, BEST, OPTIMIZER, AVERAGE = "parameters/", "best/", "optimizer/", "average/"
+CARRY, CARRIES = "carry/", "carries/"  # of batches of one piece, and of several
+BUFFERS = "buffers/"  # of the model, which a checkpoint does not need
 PROGRESS = "progress"
 
 
@@ -224,21 +228,23 @@ def arrays_fingerprint(arrays: Arrays) -> str:
     return arrays_checksum(array for name in names for array in (names[name], arrays[name]))
 
 
-def write_checkpoint(path: Path, state: TrainState) -> None:
-    """Write everything that is needed to resume training, completely or not at all."""
+def checkpoint_tensors(state: TrainState) -> dict[str, Tensor]:
+    """Return everything that is needed to resume training except the progress, by the names in a checkpoint."""
     parameters = dict(state.model.named_parameters())
+    is_single = len(state.carries) == 1
     groups: dict[str, Mapping[str, Tensor]] = {
         PARAMETERS: parameters,
         BEST: state.best_parameters,
         OPTIMIZER: state_tensors(state.optimizer, list(parameters)),
         AVERAGE: state.average,
-        CARRY: dict(_flatten(state.carry)),
+        CARRY if is_single else CARRIES: dict(_flatten(state.carries[0] if is_single else tuple(state.carries))),
     }
-    arrays = {
-        prefix + name: tensor.detach().cpu().numpy()
-        for prefix, tensors in groups.items()
-        for name, tensor in tensors.items()
-    }
+    return {prefix + name: tensor for prefix, tensors in groups.items() for name, tensor in tensors.items()}
+
+
+def write_checkpoint(path: Path, state: TrainState) -> None:
+    """Write everything that is needed to resume training, completely or not at all."""
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in checkpoint_tensors(state).items()}
     with atomic_file(path, create_parents=False) as temporary:
         write_arrays(temporary, arrays, {PROGRESS: state.progress.to_json()})
 
@@ -252,23 +258,50 @@ def load_checkpoint(state: TrainState, path: Path) -> None:
     """Restore the training state from a checkpoint."""
     arrays, metadata = map_arrays_with_metadata(path)
     progress = _parse_progress(path, metadata)
-
-    def tensors(prefix: str) -> dict[str, Tensor]:
-        group = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        return {name: torch.from_numpy(np.array(array)) for name, array in group.items()}
-
     try:
-        load_parameters(state.model, tensors(PARAMETERS))
-        best, average = tensors(BEST), tensors(AVERAGE)
-        parameters = dict(state.model.named_parameters())
-        state.best_parameters = {name: best[name].to(tensor.detach()) for name, tensor in parameters.items()}
-        load_state_tensors(state.optimizer, list(parameters), tensors(OPTIMIZER))
-        state.average = {name: average[name].to(tensor.detach()) for name, tensor in parameters.items() if average}
-        device = next(iter(parameters.values())).device
-        state.carry = _unflatten({name: tensor.to(device) for name, tensor in tensors(CARRY).items()})
+        load_checkpoint_tensors(state, {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
     except (KeyError, RuntimeError, ValueError) as error:
         raise _checkpoint_error(path, error) from None
     state.progress = progress
+
+
+def load_checkpoint_tensors(state: TrainState, tensors: Mapping[str, Tensor]) -> None:
+    """Restore what `checkpoint_tensors` has returned."""
+
+    def group(prefix: str) -> dict[str, Tensor]:
+        return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+    load_parameters(state.model, group(PARAMETERS))
+    best, average = group(BEST), group(AVERAGE)
+    parameters = dict(state.model.named_parameters())
+    state.best_parameters = {name: best[name].to(tensor.detach()) for name, tensor in parameters.items()}
+    load_state_tensors(state.optimizer, list(parameters), group(OPTIMIZER))
+    state.average = {name: average[name].to(tensor.detach()) for name, tensor in parameters.items() if average}
+    device = next(iter(parameters.values())).device
+    single, several = (
+        _unflatten({name: tensor.to(device) for name, tensor in group(prefix).items()}) for prefix in (CARRY, CARRIES)
+    )
+    state.carries = list(several) if isinstance(several, tuple) else [] if single is None else [single]
+
+
+def share_state(state: TrainState, processes: Communicator) -> None:
+    """Give all processes the training state of process 0, and its buffers of the model."""
+    buffers = {BUFFERS + name: tensor for name, tensor in state.model.named_buffers()}
+    received = processes.broadcast({**checkpoint_tensors(state), **buffers})
+    progress = Progress.from_json(processes.from_main(state.progress.to_json))
+    if not processes.is_main:
+        load_checkpoint_tensors(state, received)
+        for name, tensor in state.model.named_buffers():
+            tensor.copy_(received[BUFFERS + name])
+        state.progress = progress
+
+
+def share_carries(state: TrainState, processes: Communicator) -> None:
+    """Give all processes the states that each of them carries to the next batch, so that a checkpoint has all."""
+    for number, carry in enumerate(state.carries):
+        received = processes.broadcast(dict(_flatten(carry)), processes.owner(number))
+        if processes.owner(number) != processes.rank:
+            state.carries[number] = _unflatten(received)
 
 
 def _parse_progress(path: Path, metadata: Mapping[str, str]) -> Progress:
