@@ -1,0 +1,145 @@
+"""Training of n-gram models with counts on disk, for texts and models larger than memory.
+
+The model directory is the one that training in memory writes, to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.core.errors import DataError
+from dragoman.data.segmenters import Segmenter, WordSegmenter
+from dragoman.data.text_chunks import StoredCorpus, build_vocab, scan_text
+from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
+from dragoman.data.vocabulary import Vocab
+from dragoman.io import storage
+from dragoman.io.files import scratch_directory
+from dragoman.ngram.disk.counting import count_buckets, distribute_corpus
+from dragoman.ngram.disk.plan import DiskSpace, MemoryPlan, check_vocabulary, estimate_tokens
+from dragoman.ngram.disk.smoothing import DiskSmoother, StoredStatistics, kept_ngrams
+from dragoman.ngram.disk.table_file import TableFile
+from dragoman.ngram.model import NgramConfig, NgramModel, zerogram
+from dragoman.ngram.smoothing import METHODS
+from dragoman.ngram.table import NgramTable
+from dragoman.ngram.trie import Trie
+
+
+class StageReport(NamedTuple):
+    """How far a stage of training is."""
+
+    stage: str
+    done: int
+    total: int  # 0 if it is not known
+    unit: str
+
+
+Progress = Callable[[StageReport], None]
+
+
+@dataclass(frozen=True)
+class DiskTraining:
+    """Where and with how much memory a model is trained."""
+
+    scratch: Path  # a directory for temporary files
+    budget: int  # bytes of memory, in addition to Python and its libraries
+    plan: MemoryPlan
+    progress: Progress = lambda report: None
+
+    def read(
+        self,
+        text: str | Path,
+        output: Path,
+        order: int,
+        *,
+        vocab: Vocab | None = None,
+        segmenter: Segmenter | None = None,
+        min_count: int = 1,
+        max_size: int | None = None,
+    ) -> StoredCorpus:
+        """Read a text, and check that there is enough disk space and memory for its n-grams.
+
+        Args:
+            text: a plain text or .gz, or `-` for standard input.
+            output: the model directory that will be written.
+            order: of the n-grams.
+            vocab: the vocabulary, whose segmenter splits the text; None builds one from the text.
+            segmenter, min_count, max_size: for a vocabulary built here.
+        """
+        segmenter = vocab.segmenter if vocab is not None else segmenter or WordSegmenter()
+        DiskSpace.needed(estimate_tokens(text), 1 << 16, order).check(self.scratch, output)
+        size = Path(text).stat().st_size if Path(text).is_file() else 0
+        report = self._reporter("reading", size, "bytes")
+        stored = scan_text(text, self.scratch, self.plan.chunk_bytes, segmenter, report)
+        if vocab is None:
+            vocab = build_vocab(stored, segmenter, min_count=min_count, max_size=max_size)
+        check_vocabulary(self.budget, len(stored.types), len(vocab), order)
+        corpus = StoredCorpus(vocab, stored)
+        DiskSpace.needed(corpus.num_tokens, len(vocab), order).check(self.scratch, output)
+        return corpus
+
+    def train(
+        self, corpus: StoredCorpus, directory: Path, config: NgramConfig, unknown: UnknownWordModel | None = None
+    ) -> NgramModel:
+        """Train a model and write its arrays into a new directory, from which they are mapped into memory.
+
+        The other files are written by the model's `write_description`. The text is deleted.
+        """
+        check_config(config)
+        unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
+        tokens = corpus.num_tokens + corpus.num_sentences
+        report = self._reporter("distributing", tokens, "tokens")
+        buckets = distribute_corpus(corpus, config.order, self.scratch, self.plan, report)
+        corpus.delete()
+        counts = count_buckets(buckets, self.scratch, self._reporter("counting", tokens, "tokens"))
+        keep = None
+        if config.prune:
+            keep = kept_ngrams(counts, config.prune, self.scratch, self.plan.block_ngrams)
+        ngrams = sum(map(len, counts.levels))
+        table = TableFile(directory / storage.ARRAYS_FILE, counts, keep, self.plan.block_ngrams)
+        table.write_ngrams(self._reporter("writing n-grams", ngrams, "n-grams"))
+        statistics = StoredStatistics(counts, config.coefficients, self.plan.block_ngrams)
+        distribution = zerogram(corpus.vocab, unknown, config.interpolate_unigrams)
+        smoother = DiskSmoother(
+            counts, distribution, self.scratch, self.plan.block_ngrams, self.plan.range_ngrams, keep
+        )
+        report = self._reporter("smoothing", ngrams, "n-grams")
+        smoother.write(METHODS[config.smoothing](statistics), table, report)
+        table.finish(lambda done, total: self.progress(StageReport("checksum", done, total, "bytes")))
+        return _map_model(directory, table.levels, corpus.vocab, unknown, config, statistics.notes)
+
+    def _reporter(self, stage: str, total: int, unit: str) -> Callable[[int], None]:
+        return lambda done: self.progress(StageReport(stage, done, total, unit))
+
+
+@contextmanager
+def disk_training(tmp: Path, budget: int, plan: MemoryPlan | None = None, progress: Progress = lambda report: None):
+    """Yield a `DiskTraining` with a temporary directory inside `tmp`, which is removed at the end."""
+    plan = plan or MemoryPlan.of_budget(budget)
+    with scratch_directory(tmp) as scratch:
+        yield DiskTraining(scratch, budget, plan, progress)
+
+
+def check_config(config: NgramConfig) -> None:
+    """Raise an error if a model with these settings can only be trained in memory."""
+    problems = {
+        f"--smoothing {config.smoothing}": config.smoothing not in METHODS,
+        f"--gap {config.gap}": config.gap > 0,
+        f"--entropy-prune {config.entropy_prune:g}": config.entropy_prune > 0,
+        "--quantise": config.quantise,
+    }
+    for option, is_problem in problems.items():
+        if is_problem:
+            raise DataError(f"{option} needs all n-grams in memory; leave it out, or --memory")
+
+
+def _map_model(
+    directory: Path, levels: tuple[int, ...], vocab: Vocab, unknown: UnknownWordModel, config: NgramConfig, notes: list[str]
+) -> NgramModel:
+    arrays = storage.map_arrays(directory / storage.ARRAYS_FILE)
+    trie = Trie(levels, arrays["word"], arrays["begin"])
+    table = NgramTable(trie, arrays["log_prob"], arrays["log_backoff"], arrays["codebook"])
+    return NgramModel(vocab, table, unknown, config, tuple(notes))
