@@ -119,7 +119,7 @@ class BucketFiles:
 
 def write_all(descriptor: int, values: NDArray[Any], position: int | None) -> None:
     """Write an array to an open file, at a position in bytes or at the end."""
-    data = memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+    data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
     while len(data):
         written = os.write(descriptor, data) if position is None else os.pwrite(descriptor, data, position)
         data, position = data[written:], None if position is None else position + written
@@ -128,7 +128,7 @@ def write_all(descriptor: int, values: NDArray[Any], position: int | None) -> No
 def read_range(descriptor: int, dtype: np.dtype[Any], position: int, size: int) -> NDArray[Any]:
     """Return `size` numbers of an open file from a position in bytes on."""
     values = np.empty(size, dtype)
-    data = memoryview(values.view(np.uint8))
+    data = values.view(np.uint8).data
     while len(data):
         number = os.preadv(descriptor, [data], position)
         if not number:

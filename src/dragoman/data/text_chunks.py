@@ -21,6 +21,7 @@ from dragoman.core.errors import DataError, error_at_line, file_errors
 from dragoman.core.types import Json
 from dragoman.data.array_files import ArrayFile
 from dragoman.data.corpus import Corpus
+from dragoman.data.detokenize import SAMPLE_LINES, looks_tokenised
 from dragoman.data.formats import (
     BOM,
     GZIP_MAGIC,
@@ -34,9 +35,11 @@ from dragoman.data.formats import (
 )
 from dragoman.data.ranges import offsets_of
 from dragoman.data.scanner import scan
-from dragoman.data.segmenters import Segmenter, WordSegmenter
+from dragoman.data.segmenters import ALGORITHMS, CharSegmenter, Segmenter, WordSegmenter, parse_spec
 from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 
+MOSTLY_KNOWN = 0.9  # share of known words in a text that is already split into tokens
+LENGTHS_READ = 1 << 20  # lines whose lengths are in memory
 Report = Callable[[int], None]  # is called with the number of bytes read so far
 
 
@@ -62,7 +65,7 @@ def read_chunks(path: str | Path, chunk_bytes: int, report: Report = lambda done
     with ExitStack() as files:
         with file_errors(Path(path)):
             raw: IO[bytes] = open_stdin() if str(path) == "-" else files.enter_context(Path(path).open("rb"))
-            file = gzip.open(raw) if Path(path).suffix == ".gz" else raw
+            file = gzip.GzipFile(fileobj=raw) if Path(path).suffix == ".gz" else raw
         while True:
             with file_errors(Path(path)):
                 text = file.read(chunk_bytes)
@@ -98,17 +101,55 @@ class NumberedText:
     types: list[str] = field(default_factory=list)  # in order of first use
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # (types,)
 
+    def delete(self) -> None:
+        """Remove the files."""
+        self.tokens.delete()
+        self.lengths.delete()
+
+
+def choose_segmenter(path: str | Path, units: str, chunk_bytes: int) -> Segmenter:
+    """Return the segmenter of these units, with `auto` chosen by the text as `Corpus.read` does.
+
+    Subwords are not learned here, because all of the text would have to be in memory.
+    """
+    kind, _ = parse_spec(units)
+    remedy = "--vocab with a model of subwords that was trained on a part of the text"
+    if kind in ALGORITHMS:
+        raise DataError(f"--units {units}: subwords cannot be learned in parts of a text; give {remedy}")
+    if kind == "auto":
+        if str(path) == "-":
+            raise DataError("<stdin>: can be read only once, so units cannot be chosen by the text; give --units word")
+        lines = sum(chunk.text.count(b"\n") for chunk in read_chunks(path, chunk_bytes))
+        step = max(1, (lines + 1) // SAMPLE_LINES)
+        sample, number = list[str](), 0
+        for chunk in read_chunks(path, chunk_bytes):
+            raw = chunk.text.removesuffix(b"\n").split(b"\n")
+            sample += [line.decode() for line in raw[-number % step :: step]]
+            number += len(raw)
+            ends_with_break = chunk.text.endswith(b"\n")
+        if ends_with_break and number % step == 0:
+            sample.append("")  # what is after the last line break
+        if not looks_tokenised(sample):
+            raise DataError(f"{display_name(path)}: not split into words; give --units word or char, or {remedy}")
+    return CharSegmenter() if kind == "char" else WordSegmenter()
+
 
 def scan_text(
-    path: str | Path, directory: Path, chunk_bytes: int, segmenter: Segmenter, report: Report = lambda done: None
+    path: str | Path,
+    directory: Path,
+    chunk_bytes: int,
+    segmenter: Segmenter,
+    report: Report = lambda done: None,
+    *,
+    reserved: tuple[str, ...] = (),
 ) -> NumberedText:
-    """Number the tokens of a text. `<s>` and `</s>` among words are errors, as in each training text."""
+    """Number the tokens of a text. A line with one of the `reserved` words is an error."""
     text = NumberedText(ArrayFile(directory / "tokens", np.int32), ArrayFile(directory / "lengths", np.int32))
     index: dict[str, int] = {}
     first_lines: dict[str, int] = {}  # of words that a training text must not have
     for chunk in read_chunks(path, chunk_bytes, report):
         scanned = scan(_tokens_as_text(chunk.text, segmenter))
-        for word in SPECIALS[:UNK] if segmenter.kind == "word" else ():
+        for word in reserved:
             if word not in first_lines and word in scanned.types:
                 first_lines[word] = chunk.first_line + scanned.first_line_with(word) - 1
         new_index = np.array([index.setdefault(word, len(index)) for word in scanned.types], np.int32)
@@ -116,7 +157,7 @@ def scan_text(
         text.counts[new_index] += scanned.counts
         text.tokens.append(new_index[scanned.tokens])
         text.lengths.append(np.diff(scanned.offsets))
-    for word in SPECIALS[:UNK]:
+    for word in reserved:
         if word in first_lines:
             problem = "is reserved in training text: sentence boundaries are added automatically; remove it"
             raise error_at_line(display_name(path), first_lines[word], f"{word} {problem}")
@@ -124,6 +165,21 @@ def scan_text(
         raise DataError(f"{display_name(path)}: the text has no words")
     text.types = list(index)
     return text
+
+
+def scan_with_vocab(
+    path: str | Path, directory: Path, chunk_bytes: int, vocab: Vocab, report: Report = lambda done: None
+) -> NumberedText:
+    """Number the tokens of a text that is split as a vocabulary says, unless it is already split into its tokens."""
+    if vocab.segmenter.kind == "word":
+        return scan_text(path, directory, chunk_bytes, vocab.segmenter, report, reserved=SPECIALS[:UNK])
+    if str(path) == "-":
+        raise DataError("<stdin>: can be read only once; give a file, or a vocabulary of words")
+    words = scan_text(path, directory, chunk_bytes, WordSegmenter(), report)
+    if words.counts[vocab.ids(words.types) != UNK].sum() > MOSTLY_KNOWN * words.counts.sum():
+        return words
+    words.delete()
+    return scan_text(path, directory, chunk_bytes, vocab.segmenter, report)
 
 
 def _tokens_as_text(text: bytes, segmenter: Segmenter) -> bytes:
@@ -135,9 +191,7 @@ def _tokens_as_text(text: bytes, segmenter: Segmenter) -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
-def build_vocab(
-    text: NumberedText, segmenter: Segmenter, *, min_count: int = 1, max_size: int | None = None
-) -> Vocab:
+def build_vocab(text: NumberedText, segmenter: Segmenter, *, min_count: int = 1, max_size: int | None = None) -> Vocab:
     """Return the vocabulary of a text, as `Corpus.read` builds it."""
     count_of = dict(zip(text.types, text.counts.tolist(), strict=True))
     if not isinstance(segmenter, WordSegmenter):
@@ -154,7 +208,9 @@ class StoredCorpus:
         self.id_of_type = vocab.ids(text.types)
         is_unknown = self.id_of_type == UNK
         self.spellings = tuple(
-            word for word, unknown in zip(text.types, is_unknown.tolist(), strict=True) if unknown and word != SPECIALS[UNK]
+            word
+            for word, unknown in zip(text.types, is_unknown.tolist(), strict=True)
+            if unknown and word != SPECIALS[UNK]
         )
         known = int(text.counts[~is_unknown].sum())
         literal = dict(zip(text.types, text.counts.tolist(), strict=True)).get(SPECIALS[UNK], 0)
@@ -195,7 +251,7 @@ class StoredCorpus:
             offsets, lengths = offsets_of(lengths[:number]), lengths[number:]
             ids = self.id_of_type[self.text.tokens.read(first_word, first_word + int(offsets[-1]))]
             first_word += len(ids)
-            self._ids_checksum = zlib.crc32(ids, self._ids_checksum)
+            self._ids_checksum = zlib.crc32(ids.data, self._ids_checksum)
             yield Corpus(self.vocab, ids, offsets, nothing, nothing.astype(np.int32), ())
 
     def delete(self) -> None:
@@ -204,10 +260,10 @@ class StoredCorpus:
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the size and the checksum of the text, those of the same `Corpus`."""
-        checksum, end = zlib.crc32(np.zeros(1, np.int64), self._ids_checksum), 0
-        for first in range(0, self.num_sentences, 1 << 20):
-            ends = end + np.cumsum(self.text.lengths.read(first, min(self.num_sentences, first + (1 << 20))), dtype=np.int64)
-            checksum, end = zlib.crc32(ends, checksum), int(ends[-1])
-        vocab = np.frombuffer("\n".join(self.vocab.tokens).encode(), np.uint8)
-        checksum = zlib.crc32(vocab, checksum)
+        checksum, end = zlib.crc32(bytes(8), self._ids_checksum), 0
+        for first in range(0, self.num_sentences, LENGTHS_READ):
+            lengths = self.text.lengths.read(first, min(self.num_sentences, first + LENGTHS_READ))
+            ends = end + np.cumsum(lengths, dtype=np.int64)
+            checksum, end = zlib.crc32(ends.data, checksum), int(ends[-1])
+        checksum = zlib.crc32("\n".join(self.vocab.tokens).encode(), checksum)
         return {"sentences": self.num_sentences, "tokens": self.num_tokens, "checksum": f"{checksum:08x}"}

@@ -179,6 +179,12 @@ def scratch_directory(parent: Path) -> Iterator[Path]:
             os.close(descriptor)
 
 
+def directory_bytes(directory: Path) -> int:
+    """Return the size of the files in a directory."""
+    with os.scandir(directory) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.is_file())
+
+
 def _create_locked_directory(parent: Path) -> tuple[int, Path]:
     """Create a temporary directory that other processes do not remove. Return also the descriptor of its lock."""
     while True:

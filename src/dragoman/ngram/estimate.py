@@ -100,7 +100,10 @@ class Smoothing(NamedTuple):
 class CountStatistics(Protocol):
     """What smoothing methods ask about counts."""
 
-    coefficients: tuple[float, ...]  # alpha_1, alpha_2, ... of fixed interpolation
+    @property
+    def coefficients(self) -> tuple[float, ...]:
+        """alpha_1, alpha_2, ... of fixed interpolation."""
+        ...
 
     @property
     def order(self) -> int:

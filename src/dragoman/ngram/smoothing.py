@@ -104,9 +104,7 @@ def katz(statistics: CountStatistics) -> Smoothing:
     return Smoothing(masses, back_off)
 
 
-def discounting(
-    statistics: CountStatistics, discounts: Callable[[Floats], Floats], *, adjusted: bool
-) -> Smoothing:
+def discounting(statistics: CountStatistics, discounts: Callable[[Floats], Floats], *, adjusted: bool) -> Smoothing:
     """Subtract D(c) from every count c.
 
     With adjusted counts (Kneser-Ney), lower orders count the different words that precede an n-gram.

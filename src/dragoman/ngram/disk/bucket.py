@@ -24,10 +24,14 @@ class BucketLevel(NamedTuple):
     """The n-grams of one order in a bucket, sorted."""
 
     word: NDArray[np.int32]  # (n-grams,) their last words
-    count: NDArray[np.integer]  # (n-grams,)
+    counts: NDArray[np.integer]  # (n-grams,)
     children: NDArray[np.integer]  # (n-grams,) the n-grams of the next order that continue each
     left_count: NDArray[np.integer]  # (n-grams,) the different words before each n-gram
     left: NDArray[np.int32]  # (sum of left_count,) these words
+
+    def part(self, ngrams: slice, left: NDArray[np.int32]) -> BucketLevel:
+        """Return some of the n-grams, with their left neighbours."""
+        return BucketLevel(self.word[ngrams], self.counts[ngrams], self.children[ngrams], self.left_count[ngrams], left)
 
 
 class BucketCounts(NamedTuple):
@@ -56,7 +60,11 @@ def count_records(records: Records, format: RecordFormat) -> BucketCounts:
 
 
 def _left_neighbours(
-    children: NDArray[np.int32], sizes: NDArray[np.int64], keys: NDArray[np.uint64], key_sizes: NDArray[np.int64], bits: int
+    children: NDArray[np.int32],
+    sizes: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    key_sizes: NDArray[np.int64],
+    bits: int,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]:
     """Return, for each order, how many different words precede each n-gram, and these words.
 

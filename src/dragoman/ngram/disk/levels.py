@@ -43,7 +43,7 @@ class StoredLevel:
     def append(self, level: BucketLevel) -> None:
         """Write n-grams that follow those that were written before."""
         self.word.append(level.word)
-        self.count.append(level.count)
+        self.count.append(level.counts)
         self.children.append(level.children)
         self.left_count.append(level.left_count)
         self.left.append(level.left)
@@ -106,8 +106,8 @@ class StoredCounts:
                     self._write(k, pending)
             if len(level.word):
                 last = len(level.left) - int(level.left_count[-1])
-                self._write(k, BucketLevel(*(array[:-1] for array in level[:4]), level.left[:last]))
-                self._pending[k] = BucketLevel(*(array[-1:] for array in level[:4]), level.left[last:])
+                self._write(k, level.part(slice(None, -1), level.left[:last]))
+                self._pending[k] = level.part(slice(-1, None), level.left[last:])
         self._last_record = bucket.last
 
     def finish(self) -> None:
@@ -126,13 +126,13 @@ class StoredCounts:
             return
         start = len(self.levels[0])
         size = int(level.word[-1]) + 1 - start
-        dense = [np.zeros(size, np.int64) for _ in range(3)]
-        for values, array in zip(level[1:4], dense, strict=True):
-            array[level.word - start] = values
+        counts, children, left_count = np.zeros((3, size), np.int64)
+        for dense, values in (counts, level.counts), (children, level.children), (left_count, level.left_count):
+            dense[level.word - start] = values
         if start == START:
-            dense[0][START] = 0  # never predicted
+            counts[START] = 0  # never predicted
         words = np.arange(start, start + size, dtype=np.int32)
-        self.levels[0].append(BucketLevel(words, *dense, level.left))
+        self.levels[0].append(BucketLevel(words, counts, children, left_count, level.left))
 
     def _fill_level_1(self, size: int) -> None:
         rest = np.arange(len(self.levels[0]), size, dtype=np.int32)
@@ -190,11 +190,11 @@ def _merge_first(pending: BucketLevel, level: BucketLevel, shared_children: int)
     """Merge an n-gram with the first one of a level, which is the same. Return also how many left neighbours repeat."""
     number = int(level.left_count[0])
     left = np.union1d(pending.left, level.left[:number]).astype(np.int32)
-    values = [array.astype(np.int64) for array in (level.count, level.children, level.left_count)]
-    values[0][0] += pending.count[0]
-    values[1][0] += pending.children[0] - shared_children
-    values[2][0] = len(left)
-    merged = BucketLevel(level.word, *values, np.concatenate([left, level.left[number:]]))
+    counts, children, left_count = (
+        array.astype(np.int64) for array in (level.counts, level.children, level.left_count)
+    )
+    counts[0] += pending.counts[0]
+    children[0] += pending.children[0] - shared_children
+    left_count[0] = len(left)
+    merged = BucketLevel(level.word, counts, children, left_count, np.concatenate([left, level.left[number:]]))
     return merged, len(pending.left) + number - len(left)
-
-

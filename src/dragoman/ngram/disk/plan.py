@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import gzip
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.core.errors import DataError
+from dragoman.core.errors import DataError, file_errors
+from dragoman.core.memory import format_bytes
 from dragoman.core.threads import available_cores
 from dragoman.io.files import real_path
 from dragoman.ngram.disk.bucket import BYTES_PER_RECORD
@@ -22,6 +23,7 @@ MAX_BUCKETS = 4096  # more would be written in too small pieces
 BYTES_PER_POSITION = 48  # of the text: its id, its record and its bucket
 BYTES_PER_NGRAM = 64  # of a block that is smoothed
 LOWER_BYTES = 8  # of an n-gram: its position and the probability of its suffix, in the file that they are sorted by
+BYTES_PER_TOKEN_IN_MEMORY = 40  # for counting and smoothing in memory; most texts take more
 SAMPLE_BYTES = 1 << 20  # of a text, read to estimate the number of its tokens
 
 
@@ -76,7 +78,7 @@ class DiskSpace:
     def check(self, scratch: Path, output: Path) -> None:
         """Raise an error if there is too little free space for the temporary files, or for the model."""
         scratch, output = _existing(scratch), _existing(output.parent)
-        same = os.stat(scratch).st_dev == os.stat(output).st_dev
+        same = scratch.stat().st_dev == output.stat().st_dev
         remedy = "free some space, name another directory with --tmp, or lower --order"
         for place, needed, what in (
             (scratch, self.temporary + self.model * same, "temporary files" + " and the model" * same),
@@ -90,30 +92,19 @@ class DiskSpace:
 
 def estimate_tokens(path: str | Path) -> int:
     """Estimate the number of tokens of a text from its first megabyte; 0 if it is not a file."""
-    import gzip
-
-    from dragoman.core.errors import file_errors
-
     if str(path) == "-" or not Path(path).is_file():
         return 0
     with file_errors(Path(path)), Path(path).open("rb") as raw:
         packed = Path(path).suffix == ".gz"
-        sample = (gzip.open(raw) if packed else raw).read(SAMPLE_BYTES)
+        sample = (gzip.GzipFile(fileobj=raw) if packed else raw).read(SAMPLE_BYTES)
         tokens = len(sample.split()) + sample.count(b"\n")
         share = Path(path).stat().st_size / max(1, raw.tell() if packed else len(sample))
         return round(tokens * max(1.0, share))
 
 
-def format_bytes(number: float) -> str:
-    """Return a number of bytes in a readable unit.
-
-    >>> format_bytes(2 << 30), format_bytes(1.5e6), format_bytes(10)
-    ('2.1 GB', '1.5 MB', '10 bytes')
-    """
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= size:
-            return f"{number / size:.1f} {unit}"
-    return f"{number:.0f} bytes"
+def memory_needed(path: str | Path) -> int:
+    """Return a low estimate of the memory that training in memory takes; 0 if the text is not a file."""
+    return BYTES_PER_TOKEN_IN_MEMORY * estimate_tokens(path)
 
 
 def _existing(path: Path) -> Path:

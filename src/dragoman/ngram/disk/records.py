@@ -65,7 +65,10 @@ class RecordFormat:
         2
         """
         pairs = zip(self.words(first), self.words(second), strict=False)
-        return next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(self.words(first)), len(self.words(second))))
+        return next(
+            (number for number, (a, b) in enumerate(pairs) if a != b),
+            min(len(self.words(first)), len(self.words(second))),
+        )
 
 
 def distribute_text(
@@ -88,7 +91,9 @@ def distribute_text(
     return records, ends
 
 
-def distribute_records(records: Records, bucket: NDArray[np.integer], buckets: int) -> tuple[Records, NDArray[np.int64]]:
+def distribute_records(
+    records: Records, bucket: NDArray[np.integer], buckets: int
+) -> tuple[Records, NDArray[np.int64]]:
     """Return records sorted by their buckets, and where those of each bucket end."""
     return records[np.argsort(bucket, kind="stable")], np.cumsum(np.bincount(bucket, minlength=buckets))
 

@@ -229,5 +229,3 @@ def _fill_rows(positions: Any, left_count: Any, values: Any, range_ngrams: int, 
 def _place(rows: Any, values: Any) -> None:
     for i in range(rows.shape[0]):
         values[rows[i, 0]] = rows[i, 1]
-
-

@@ -108,5 +108,6 @@ class TableFile:
             return size
         starts = range(0, size, self.block_ngrams)
         return sum(
-            int(np.count_nonzero(self.keep[order].read(start, min(size, start + self.block_ngrams)))) for start in starts
+            int(np.count_nonzero(self.keep[order].read(start, min(size, start + self.block_ngrams))))
+            for start in starts
         )

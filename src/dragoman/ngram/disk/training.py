@@ -5,19 +5,18 @@ The model directory is the one that training in memory writes, to the byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.core.errors import DataError
-from dragoman.data.segmenters import Segmenter, WordSegmenter
-from dragoman.data.text_chunks import StoredCorpus, build_vocab, scan_text
+from dragoman.data.text_chunks import StoredCorpus, build_vocab, choose_segmenter, scan_text, scan_with_vocab
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
-from dragoman.data.vocabulary import Vocab
+from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.io import storage
-from dragoman.io.files import scratch_directory
+from dragoman.io.files import directory_bytes, scratch_directory
 from dragoman.ngram.disk.counting import count_buckets, distribute_corpus
 from dragoman.ngram.disk.plan import DiskSpace, MemoryPlan, check_vocabulary, estimate_tokens
 from dragoman.ngram.disk.smoothing import DiskSmoother, StoredStatistics, kept_ngrams
@@ -35,6 +34,7 @@ class StageReport(NamedTuple):
     done: int
     total: int  # 0 if it is not known
     unit: str
+    temporary: int = 0  # bytes of temporary files
 
 
 Progress = Callable[[StageReport], None]
@@ -56,7 +56,7 @@ class DiskTraining:
         order: int,
         *,
         vocab: Vocab | None = None,
-        segmenter: Segmenter | None = None,
+        units: str = "word",
         min_count: int = 1,
         max_size: int | None = None,
     ) -> StoredCorpus:
@@ -67,14 +67,18 @@ class DiskTraining:
             output: the model directory that will be written.
             order: of the n-grams.
             vocab: the vocabulary, whose segmenter splits the text; None builds one from the text.
-            segmenter, min_count, max_size: for a vocabulary built here.
+            units, min_count, max_size: for a vocabulary built here. Units are `word`, `char` or `auto`.
         """
-        segmenter = vocab.segmenter if vocab is not None else segmenter or WordSegmenter()
         DiskSpace.needed(estimate_tokens(text), 1 << 16, order).check(self.scratch, output)
         size = Path(text).stat().st_size if Path(text).is_file() else 0
         report = self._reporter("reading", size, "bytes")
-        stored = scan_text(text, self.scratch, self.plan.chunk_bytes, segmenter, report)
-        if vocab is None:
+        files = text, self.scratch, self.plan.chunk_bytes
+        if vocab is not None:
+            stored = scan_with_vocab(*files, vocab, report)
+        else:
+            segmenter = choose_segmenter(text, units, self.plan.chunk_bytes)
+            reserved = SPECIALS[:UNK] if segmenter.kind == "word" else ()
+            stored = scan_text(*files, segmenter, report, reserved=reserved)
             vocab = build_vocab(stored, segmenter, min_count=min_count, max_size=max_size)
         check_vocabulary(self.budget, len(stored.types), len(vocab), order)
         corpus = StoredCorpus(vocab, stored)
@@ -112,11 +116,13 @@ class DiskTraining:
         return _map_model(directory, table.levels, corpus.vocab, unknown, config, statistics.notes)
 
     def _reporter(self, stage: str, total: int, unit: str) -> Callable[[int], None]:
-        return lambda done: self.progress(StageReport(stage, done, total, unit))
+        return lambda done: self.progress(StageReport(stage, done, total, unit, directory_bytes(self.scratch)))
 
 
 @contextmanager
-def disk_training(tmp: Path, budget: int, plan: MemoryPlan | None = None, progress: Progress = lambda report: None):
+def disk_training(
+    tmp: Path, budget: int, plan: MemoryPlan | None = None, progress: Progress = lambda report: None
+) -> Iterator[DiskTraining]:
     """Yield a `DiskTraining` with a temporary directory inside `tmp`, which is removed at the end."""
     plan = plan or MemoryPlan.of_budget(budget)
     with scratch_directory(tmp) as scratch:
@@ -137,7 +143,12 @@ def check_config(config: NgramConfig) -> None:
 
 
 def _map_model(
-    directory: Path, levels: tuple[int, ...], vocab: Vocab, unknown: UnknownWordModel, config: NgramConfig, notes: list[str]
+    directory: Path,
+    levels: tuple[int, ...],
+    vocab: Vocab,
+    unknown: UnknownWordModel,
+    config: NgramConfig,
+    notes: list[str],
 ) -> NgramModel:
     arrays = storage.map_arrays(directory / storage.ARRAYS_FILE)
     trie = Trie(levels, arrays["word"], arrays["begin"])
