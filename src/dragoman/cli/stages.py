@@ -39,7 +39,9 @@ class StageLines:
         if self.last is not None and report.stage != self.last.stage:
             self.finish()
         self.last = report
-        if monotonic() - self.last_line > REPORT_INTERVAL:
+        if report.done >= report.total > 0:
+            self.finish()
+        elif monotonic() - self.last_line > REPORT_INTERVAL:
             self._print(report)
 
     def finish(self) -> None:

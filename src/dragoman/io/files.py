@@ -180,9 +180,13 @@ def scratch_directory(parent: Path) -> Iterator[Path]:
 
 
 def directory_bytes(directory: Path) -> int:
-    """Return the size of the files in a directory."""
+    """Return the size of the files in a directory, from which other threads may remove some."""
+    size = 0
     with os.scandir(directory) as entries:
-        return sum(entry.stat().st_size for entry in entries if entry.is_file())
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                size += entry.stat().st_size
+    return size
 
 
 def _create_locked_directory(parent: Path) -> tuple[int, Path]:

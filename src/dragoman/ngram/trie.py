@@ -46,15 +46,22 @@ class Trie:
     word: Words  # (nodes,) the last word of each string
     begin: NDArray[np.signedinteger]  # (contexts + 1,) the first child of each context
     known_suffix: NDArray[np.signedinteger] | None = None  # (nodes,) if counting has found it
+    check: Callable[[], None] | None = None  # raises an error if the arrays, not checked yet, are not valid
 
     @cached_property
     def suffix(self) -> NDArray[np.signedinteger]:
         """The longest shorter string that ends each string.  # (nodes,)"""
         if self.known_suffix is not None:
             return self.known_suffix
+        self.require_valid()
         suffix = np.zeros(self.nodes, self.begin.dtype)
         self.for_each_level(partial(_link_suffixes, self.word, self.begin, suffix))
         return suffix
+
+    def require_valid(self) -> None:
+        """Raise an error if the arrays are not valid. Kernels other than those of scoring rely on them."""
+        if self.check is not None:
+            self.check()
 
     @property
     def order(self) -> int:

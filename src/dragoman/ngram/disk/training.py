@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
 
 from dragoman.core.errors import DataError
@@ -25,6 +26,8 @@ from dragoman.ngram.model import NgramConfig, NgramModel, zerogram
 from dragoman.ngram.smoothing import METHODS
 from dragoman.ngram.table import NgramTable
 from dragoman.ngram.trie import Trie
+
+REPORT_SECONDS = 1.0  # after which the temporary files are measured again
 
 
 class StageReport(NamedTuple):
@@ -95,7 +98,7 @@ class DiskTraining:
         check_config(config)
         unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
         tokens = corpus.num_tokens + corpus.num_sentences
-        report = self._reporter("distributing", tokens, "tokens")
+        report = self._reporter("distributing", corpus.num_tokens, "tokens")
         buckets = distribute_corpus(corpus, config.order, self.scratch, self.plan, report)
         corpus.delete()
         counts = count_buckets(buckets, self.scratch, self._reporter("counting", tokens, "tokens"))
@@ -116,7 +119,15 @@ class DiskTraining:
         return _map_model(directory, table.levels, corpus.vocab, unknown, config, statistics.notes)
 
     def _reporter(self, stage: str, total: int, unit: str) -> Callable[[int], None]:
-        return lambda done: self.progress(StageReport(stage, done, total, unit, directory_bytes(self.scratch)))
+        last, temporary = 0.0, 0
+
+        def report(done: int) -> None:
+            nonlocal last, temporary
+            if done >= total or monotonic() - last > REPORT_SECONDS:
+                last, temporary = monotonic(), directory_bytes(self.scratch)
+            self.progress(StageReport(stage, done, total, unit, temporary))
+
+        return report
 
 
 @contextmanager
