@@ -132,13 +132,12 @@ def measure(text: Path, work: Path, lmplz: str | None, memory: str) -> dict[str,
     """Train on a text with both programs, one after the other."""
     scratch, model = work / "temporary", work / "model"
     scratch.mkdir(exist_ok=True)
-    costs = {}
+    command = [sys.executable, "-m", "dragoman.cli.main", "train", "ngram", "--text", str(text), "--order", str(ORDER)]
+    command += ["--units", "word", "--unknown", "none", "--memory", memory, "--tmp", str(scratch), "--force"]
+    costs = {"dragoman": run([*command, "-o", str(model)], scratch)}
     if lmplz:
         command = [lmplz, "-o", str(ORDER), "--discount_fallback", "-S", memory, "-T", f"{scratch}/"]
         costs["lmplz"] = run([*command, "--text", str(text), "--arpa", os.devnull], scratch)
-    command = [sys.executable, "-m", "dragoman.cli.main", "train", "ngram", "--text", str(text), "--order", str(ORDER)]
-    command += ["--units", "word", "--unknown", "none", "--memory", memory, "--tmp", str(scratch), "--force"]
-    costs["dragoman"] = run([*command, "-o", str(model)], scratch)
     return costs
 
 

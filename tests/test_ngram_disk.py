@@ -76,8 +76,10 @@ def train(text: Path, output: Path, plan: MemoryPlan = TINY, min_count: int = 1,
 
 
 def assert_equal_directories(first: Path, second: Path) -> None:
-    names = sorted(path.name for path in first.iterdir())
-    assert sorted(path.name for path in second.iterdir()) == names
+    names, others = (
+        sorted(path.relative_to(place) for path in place.rglob("*") if path.is_file()) for place in (first, second)
+    )
+    assert others == names
     for name in names:
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
@@ -222,13 +224,8 @@ def test_nodes_beyond_32_bits(text: Texts, tmp_path: Path, monkeypatch: pytest.M
     large = dragoman.load(tmp_path / "large")
     assert (small.table.trie.begin.dtype, large.table.trie.begin.dtype) == (np.int32, np.int64)
     assert large.score(text.lines[:5]) == small.score(text.lines[:5])
-    assert large.next_words("w0 w1") == small.next_words("w0 w1")
     corpus = Corpus.from_sentences(text.lines[:9], small.vocab)
     assert large.trace(corpus).matched.tolist() == small.trace(corpus).matched.tolist()
-    for name, model in (("small", small), ("large", large)):
-        dragoman.write_arpa(model, tmp_path / f"{name}.arpa")
-    assert (tmp_path / "small.arpa").read_bytes() == (tmp_path / "large.arpa").read_bytes()
-    assert dragoman.read_arpa(tmp_path / "large.arpa").table.trie.begin.dtype == np.int64
 
 
 # -- large tables are not read when they are loaded -----------------------------------------------------------------
@@ -264,10 +261,8 @@ def test_chunks_are_whole_lines(tmp_path: Path) -> None:
             chunks = list(read_chunks(tmp_path / name, size))
             assert b"".join(chunk.text for chunk in chunks) == content[3:]
             assert all(chunk.text.endswith(b"\n") for chunk in chunks[:-1])
-            assert [chunk.first_line for chunk in chunks] == [
-                1 + content[3:].index(chunk.text) and content[3 : 3 + content[3:].index(chunk.text)].count(b"\n") + 1
-                for chunk in chunks
-            ]
+            before = np.cumsum([0, *(chunk.text.count(b"\n") for chunk in chunks)])
+            assert [chunk.first_line for chunk in chunks] == (before[:-1] + 1).tolist()
 
 
 @pytest.mark.parametrize(
@@ -321,7 +316,7 @@ def test_the_command_writes_the_same_files(small, good, monkeypatch, name, optio
     stdin = (small / "text.txt").read_text() if name == "-" else ""
     memory, disk = (
         good("train", "ngram", "--text", name, *options, *limit, "-o", output, "--force", stdin=stdin)
-        for output, limit in (("memory", []), ("disk", ["--memory", "64M", "--tmp", "tmp"]))
+        for output, limit in (("memory", []), ("disk", ["--memory", "80M", "--tmp", "tmp"]))
     )
     assert_equal_directories(small / "memory", small / "disk")
     assert not list((small / "tmp").iterdir())
@@ -335,7 +330,7 @@ def test_the_command_writes_the_same_files(small, good, monkeypatch, name, optio
     ("options", "message"),
     [
         (["--memory", "lots"], "--memory lots: give an amount of memory such as 2G or 500M"),
-        (["--memory", "1M"], "--memory 1.0 MB: at least 67.1 MB are needed"),
+        (["--memory", "1M"], "--memory 1M: give at least 64M"),
         (["--tmp", "."], "--tmp .: temporary files are only written with --memory; give both or none"),
         (["--memory", "1G", "--gap", "1"], "--gap 1 needs all n-grams in memory; leave it out, or --memory"),
         (["--memory", "1G", "--units", "subword:300"], "subwords cannot be learned in parts of a text; give --vocab"),
@@ -367,7 +362,7 @@ def test_texts_that_cannot_be_read_in_parts(small, run, monkeypatch):
 
 def test_a_vocabulary_that_does_not_fit(text: Texts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.ngram.disk.plan.BYTES_PER_TYPE", 1 << 30)
-    with pytest.raises(DataError, match=r"distinct words, the vocabulary 44; give at least 45\.\d GB"):
+    with pytest.raises(DataError, match=r"distinct words, the vocabulary 42; give at least 41025M"):
         train(text.path, tmp_path / "model")
 
 

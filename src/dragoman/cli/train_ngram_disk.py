@@ -15,6 +15,7 @@ from dragoman.core.errors import DataError
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
     from dragoman.data.text_chunks import StoredCorpus
+    from dragoman.models.base import Model
     from dragoman.ngram.disk.training import DiskTraining
     from dragoman.ngram.model import NgramConfig, NgramModel
 
@@ -38,12 +39,14 @@ def train_on_disk(
 
     start_time = perf_counter()
     check_config(config)
+    if options.vocab.vocab_from is not None:
+        options.vocab.check_unchanged()
     if options.field is not None:
         raise DataError(f"--field {options.field}: --memory reads plain text only; write the column to a file first")
     budget, scratch = parse_bytes(memory, "--memory"), tmp or options.output.absolute().parent
     with stage_progress() as progress, disk_training(scratch, budget, progress=progress) as training:
         vocab_model = options.vocab.load_model()
-        corpus = _read(options, training, config, character_order)
+        corpus = _read(options, training, config, vocab_model, character_order)
         if corpus.vocab.segmenter.kind == "char" and character_order is not None:
             config = config.model_copy(update={"order": character_order})
         unknown = options.unknown_word_model(corpus, vocab_model)
@@ -60,12 +63,16 @@ def train_on_disk(
 
 
 def _read(
-    options: LanguageModelOptions, training: DiskTraining, config: NgramConfig, character_order: int | None
+    options: LanguageModelOptions,
+    training: DiskTraining,
+    config: NgramConfig,
+    vocab_model: Model | None,
+    character_order: int | None,
 ) -> StoredCorpus:
     from dragoman.data.formats import display_name
     from dragoman.data.segmenters import token_name
 
-    vocabulary, vocab_model = options.vocab, options.vocab.load_model()
+    vocabulary = options.vocab
     order = max(config.order, character_order or 0) if vocabulary.units == "char" else config.order
     with grouped_warnings():
         corpus = training.read(
@@ -78,7 +85,6 @@ def _read(
             max_size=vocabulary.max_size,
         )
     if vocab_model is not None:
-        vocabulary.check_unchanged()
         counts = f"{corpus.num_unknown:,} of {corpus.num_words:,} {token_name(corpus.vocab.segmenter)}s"
         place = f"the vocabulary of {vocabulary.vocab_from}"
         info(f"{display_name(options.text)}: {counts} are not in {place} and became <unk>")

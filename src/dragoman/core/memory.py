@@ -56,6 +56,15 @@ def parse_bytes(text: str, option: str) -> int:
     return int(float(match[1]) * 1024 ** (1 + "KMGT".index(match[2])))
 
 
+def format_amount(number: int) -> str:
+    """Return a number of bytes as an amount that `parse_bytes` reads, rounded up to megabytes.
+
+    >>> format_amount(64 << 20), format_amount((64 << 20) + 1)
+    ('64M', '65M')
+    """
+    return f"{-(-number // (1 << 20))}M"
+
+
 def format_bytes(number: float) -> str:
     """Return a number of bytes in a readable unit.
 

@@ -255,8 +255,9 @@ class StoredCorpus:
             yield Corpus(self.vocab, ids, offsets, nothing, nothing.astype(np.int32), ())
 
     def delete(self) -> None:
-        """Remove the ids. What they add up to is still known."""
+        """Remove the ids and the words of the text. What they add up to is still known."""
         self.text.tokens.delete()
+        self.text.types.clear()
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the size and the checksum of the text, those of the same `Corpus`."""

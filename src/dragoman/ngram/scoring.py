@@ -56,9 +56,8 @@ def _bigram_slots(trie: Trie) -> NDArray[np.unsignedinteger]:
     Its type is that of all nodes in kernels: 32 bits if they suffice.
     """
     bigrams = trie.levels[3] - trie.levels[2] if trie.order > 1 else 0
-    slots = np.full(
-        1 << (bigrams + bigrams // 2).bit_length(), ROOT, np.uint32 if trie.begin.dtype == np.int32 else np.uint64
-    )
+    dtype: type[np.unsignedinteger] = np.uint32 if trie.begin.dtype == np.int32 else np.uint64
+    slots: NDArray[np.unsignedinteger] = np.full(1 << (bigrams + bigrams // 2).bit_length(), ROOT, dtype)
     if bigrams:
         _fill_slots(trie.word, trie.begin, trie.levels[2], slots)
     return slots

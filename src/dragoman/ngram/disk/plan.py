@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.core.errors import DataError, file_errors
-from dragoman.core.memory import format_bytes
+from dragoman.core.memory import format_amount, format_bytes
 from dragoman.core.threads import available_cores
 from dragoman.io.files import real_path
 from dragoman.ngram.disk.bucket import BYTES_PER_RECORD
@@ -39,9 +39,9 @@ class MemoryPlan:
 
     @classmethod
     def of_budget(cls, budget: int) -> MemoryPlan:
-        """Return a plan for a budget in bytes, in addition to Python, its libraries and the vocabulary."""
+        """Return a plan for a budget in bytes, without Python, its libraries and the vocabulary."""
         if budget < MIN_BUDGET:
-            raise DataError(f"--memory {format_bytes(budget)}: at least {format_bytes(MIN_BUDGET)} are needed")
+            raise DataError(f"--memory {format_amount(budget)}: give at least {format_amount(MIN_BUDGET)}")
         return cls(
             chunk_bytes=min(1 << 25, budget // 32),
             chunk_tokens=min(1 << 24, budget // 4 // BYTES_PER_POSITION),
@@ -51,12 +51,17 @@ class MemoryPlan:
         )
 
 
+def vocabulary_bytes(types: int, vocab_size: int, order: int) -> int:
+    """Return the memory that the distinct words of a text and the vocabulary take."""
+    return BYTES_PER_TYPE * types + (BYTES_PER_WORD + 16 * order) * vocab_size
+
+
 def check_vocabulary(budget: int, types: int, vocab_size: int, order: int) -> None:
     """Raise an error if the words of a text do not fit into a memory budget."""
-    needed = MIN_BUDGET + BYTES_PER_TYPE * types + (BYTES_PER_WORD + 16 * order) * vocab_size
+    needed = MIN_BUDGET + vocabulary_bytes(types, vocab_size, order)
     if budget < needed:
         reason = f"the text has {types:,} distinct words, the vocabulary {vocab_size:,}"
-        raise DataError(f"--memory {format_bytes(budget)}: {reason}; give at least {format_bytes(needed)}")
+        raise DataError(f"--memory {format_amount(budget)}: {reason}; give at least {format_amount(needed)}")
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class LowerProbabilities:
 
     def distribute(self, start: int, prob: NDArray[np.float32]) -> None:
         """Pass the probabilities of the next suffixes on to the n-grams. `start` is the position of the first."""
-        left_count = self._suffixes.left_count.read(start, start + len(prob))
+        left_count = self._suffixes.left_count.read(start, start + len(prob)).astype(np.int64)
         ends = np.cumsum(left_count, dtype=np.int64)
         first = 0
         while first < len(prob):
@@ -94,7 +94,7 @@ class LowerProbabilities:
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         positions = np.empty(len(left), np.int64)
         sizes = np.zeros(-(-self.size // self.range_ngrams), np.int64)
-        _find_positions(left, self._next, self.range_ngrams, positions, sizes)
+        _find_positions(left.astype(np.int32), self._next, self.range_ngrams, positions, sizes)
         ends = np.cumsum(sizes)
         rows = np.empty((len(left), 2), np.uint32)
         _fill_rows(positions, left_count, prob.view(np.uint32), self.range_ngrams, ends - sizes, rows)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from dragoman.core.errors import DataError
 from dragoman.data.text_chunks import StoredCorpus, build_vocab, choose_segmenter, scan_text, scan_with_vocab
@@ -19,7 +19,7 @@ from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.io import storage
 from dragoman.io.files import directory_bytes, scratch_directory
 from dragoman.ngram.disk.counting import count_buckets, distribute_corpus
-from dragoman.ngram.disk.plan import DiskSpace, MemoryPlan, check_vocabulary, estimate_tokens
+from dragoman.ngram.disk.plan import DiskSpace, MemoryPlan, check_vocabulary, estimate_tokens, vocabulary_bytes
 from dragoman.ngram.disk.smoothing import DiskSmoother, StoredStatistics, kept_ngrams
 from dragoman.ngram.disk.table_file import TableFile
 from dragoman.ngram.model import NgramConfig, NgramModel, zerogram
@@ -40,6 +40,15 @@ class StageReport(NamedTuple):
     temporary: int = 0  # bytes of temporary files
 
 
+class VocabularyKwargs(TypedDict, total=False):
+    """The vocabulary of a text (see `DiskTraining.read`)."""
+
+    vocab: Vocab | None
+    units: str
+    min_count: int
+    max_size: int | None
+
+
 Progress = Callable[[StageReport], None]
 
 
@@ -48,9 +57,13 @@ class DiskTraining:
     """Where and with how much memory a model is trained."""
 
     scratch: Path  # a directory for temporary files
-    budget: int  # bytes of memory, in addition to Python and its libraries
-    plan: MemoryPlan
+    budget: int  # bytes of memory, without Python and its libraries
+    plan: MemoryPlan | None = None  # None: by the budget
     progress: Progress = lambda report: None
+
+    def plan_with(self, vocabulary: int) -> MemoryPlan:
+        """Return the plan if the vocabulary takes this many bytes."""
+        return self.plan or MemoryPlan.of_budget(self.budget - vocabulary)
 
     def read(
         self,
@@ -75,11 +88,12 @@ class DiskTraining:
         DiskSpace.needed(estimate_tokens(text), 1 << 16, order).check(self.scratch, output)
         size = Path(text).stat().st_size if Path(text).is_file() else 0
         report = self._reporter("reading", size, "bytes")
-        files = text, self.scratch, self.plan.chunk_bytes
+        chunk_bytes = self.plan_with(0).chunk_bytes
+        files = text, self.scratch, chunk_bytes
         if vocab is not None:
             stored = scan_with_vocab(*files, vocab, report)
         else:
-            segmenter = choose_segmenter(text, units, self.plan.chunk_bytes)
+            segmenter = choose_segmenter(text, units, chunk_bytes)
             reserved = SPECIALS[:UNK] if segmenter.kind == "word" else ()
             stored = scan_text(*files, segmenter, report, reserved=reserved)
             vocab = build_vocab(stored, segmenter, min_count=min_count, max_size=max_size)
@@ -98,21 +112,20 @@ class DiskTraining:
         check_config(config)
         unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
         tokens = corpus.num_tokens + corpus.num_sentences
+        plan = self.plan_with(vocabulary_bytes(len(corpus.text.types), len(corpus.vocab), config.order))
         report = self._reporter("distributing", corpus.num_tokens, "tokens")
-        buckets = distribute_corpus(corpus, config.order, self.scratch, self.plan, report)
+        buckets = distribute_corpus(corpus, config.order, self.scratch, plan, report)
         corpus.delete()
         counts = count_buckets(buckets, self.scratch, self._reporter("counting", tokens, "tokens"))
         keep = None
         if config.prune:
-            keep = kept_ngrams(counts, config.prune, self.scratch, self.plan.block_ngrams)
+            keep = kept_ngrams(counts, config.prune, self.scratch, plan.block_ngrams)
         ngrams = sum(map(len, counts.levels))
-        table = TableFile(directory / storage.ARRAYS_FILE, counts, keep, self.plan.block_ngrams)
+        table = TableFile(directory / storage.ARRAYS_FILE, counts, keep, plan.block_ngrams)
         table.write_ngrams(self._reporter("writing n-grams", ngrams, "n-grams"))
-        statistics = StoredStatistics(counts, config.coefficients, self.plan.block_ngrams)
+        statistics = StoredStatistics(counts, config.coefficients, plan.block_ngrams)
         distribution = zerogram(corpus.vocab, unknown, config.interpolate_unigrams)
-        smoother = DiskSmoother(
-            counts, distribution, self.scratch, self.plan.block_ngrams, self.plan.range_ngrams, keep
-        )
+        smoother = DiskSmoother(counts, distribution, self.scratch, plan.block_ngrams, plan.range_ngrams, keep)
         report = self._reporter("smoothing", ngrams, "n-grams")
         smoother.write(METHODS[config.smoothing](statistics), table, report)
         table.finish(lambda done, total: self.progress(StageReport("checksum", done, total, "bytes")))
@@ -135,9 +148,55 @@ def disk_training(
     tmp: Path, budget: int, plan: MemoryPlan | None = None, progress: Progress = lambda report: None
 ) -> Iterator[DiskTraining]:
     """Yield a `DiskTraining` with a temporary directory inside `tmp`, which is removed at the end."""
-    plan = plan or MemoryPlan.of_budget(budget)
+    if plan is None:
+        MemoryPlan.of_budget(budget)  # raises an error if it is too small
     with scratch_directory(tmp) as scratch:
         yield DiskTraining(scratch, budget, plan, progress)
+
+
+def train_ngram_on_disk(
+    text: str | Path,
+    output: str | Path,
+    config: NgramConfig | None = None,
+    *,
+    memory: int = 2 << 30,
+    tmp: str | Path | None = None,
+    unknown: UnknownWordModel | None = None,
+    replace: bool = False,
+    progress: Progress = lambda report: None,
+    **vocabulary: Unpack[VocabularyKwargs],
+) -> NgramModel:
+    """Train a model with counts on disk and write its directory, the one that training in memory writes.
+
+    Args:
+        text: a plain text or .gz.
+        output: the model directory.
+        config: the settings; None uses the defaults.
+        memory: the budget in bytes.
+        tmp: directory for temporary files; None: that of the output.
+        unknown: the unknown-word model; None: all unknown words are equally likely.
+        replace: replace an existing model.
+        progress: is called with a `StageReport` from time to time.
+        vocabulary: `vocab`, or `units`, `min_count` and `max_size` of one that is built; see `DiskTraining.read`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     text = Path(directory, "text")
+    ...     _ = text.write_text("the cat sat\\nthe dog sat\\n")
+    ...     config = NgramConfig(order=2, smoothing="witten-bell")
+    ...     model = train_ngram_on_disk(text, f"{directory}/model", config, memory=100 << 20)
+    >>> model.next_words("the", k=2)[0].word
+    'cat'
+    """
+    target, config = Path(output), config or NgramConfig()
+    check_config(config)
+    with disk_training(Path(tmp or target.absolute().parent), memory, progress=progress) as training:
+        corpus = training.read(text, target, config.order, **vocabulary)
+        with storage.new_directory(target, replace=replace) as directory:
+            model = training.train(corpus, directory, config, unknown)
+            model.write_description(directory)
+            model.write_card(directory, [], {"train": corpus.fingerprint()})
+    return model
 
 
 def check_config(config: NgramConfig) -> None:
