@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dragoman.core.threads import parallel_pipeline
 from dragoman.data.array_files import BucketFiles
 from dragoman.data.text_chunks import StoredCorpus
+from dragoman.data.vocabulary import END
 from dragoman.ngram.disk.bucket import BucketCounts, count_records
 from dragoman.ngram.disk.levels import StoredCounts
 from dragoman.ngram.disk.plan import MAX_BUCKETS, MemoryPlan
@@ -85,25 +86,30 @@ class Buckets:
             for start in range(0, size, limit):
                 yield partial(files.read, bucket, start, min(size, start + limit))
             return
-        smaller = self._distribute(files, bucket, depth)
-        if smaller is None:  # all records have this word, too
-            yield from self._divide(files, bucket, depth + 1)
+        tally = self._count_words(files, bucket, depth)
+        words = np.flatnonzero(tally).tolist()
+        if len(words) == 1:  # all records have this word, and after the end of a sentence the same ones
+            yield from self._divide(files, bucket, self.format.order if words[0] == END else depth + 1)
             return
-        for number in range(smaller[1]):
-            yield from self._divide(smaller[0], number, depth)
+        smaller, number = self._distribute(files, bucket, depth, cut_ranges(tally, limit))
+        for part in range(number):
+            yield from self._divide(smaller, part, depth)
 
-    def _distribute(self, files: BucketFiles, bucket: int, depth: int) -> tuple[BucketFiles, int] | None:
-        """Distribute a bucket by the word at `depth`; return None if all records have the same."""
-        chunks = range(0, files.size(bucket), self.plan.bucket_records)
+    def _count_words(self, files: BucketFiles, bucket: int, depth: int) -> NDArray[np.int64]:
+        """Count the words at `depth` in the records of a bucket.  # (|V|,)"""
         tally = np.zeros(self.vocab_size, np.int64)
-        for start in chunks:
+        for start in range(0, files.size(bucket), self.plan.bucket_records):
             tally += np.bincount(self._words(self._chunk(files, bucket, start), depth), minlength=self.vocab_size)
-        if np.count_nonzero(tally) == 1:
-            return None
-        bucket_of, self._divided = cut_ranges(tally, self.plan.bucket_records), self._divided + 1
+        return tally
+
+    def _distribute(
+        self, files: BucketFiles, bucket: int, depth: int, bucket_of: NDArray[np.int32]
+    ) -> tuple[BucketFiles, int]:
+        """Distribute a bucket by the words at `depth`. Return the smaller buckets and their number."""
+        self._divided += 1
         number = int(bucket_of[-1]) + 1
         smaller = BucketFiles(self.directory, f"divided-{self._divided}", np.uint64, self.format.numbers)
-        for start in chunks:
+        for start in range(0, files.size(bucket), self.plan.bucket_records):
             records = self._chunk(files, bucket, start)
             smaller.append(*distribute_records(records, bucket_of[self._words(records, depth)], number))
         files.delete(bucket)

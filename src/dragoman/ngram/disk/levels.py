@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,6 +185,23 @@ class StoredCounts:
             words.insert(0, int(level.left.read(start, start + int(before[-1]))[-1]))
             positions.append(self.position(words))
         return positions
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """Keeps n-grams that occur more often than the threshold of their order.
+
+    A context occurs at least as often as an n-gram that continues it, and thresholds never decrease from one order to
+    the next: the contexts of all n-grams that are kept are kept as well.
+    """
+
+    counts: StoredCounts
+    thresholds: tuple[int, ...]  # of orders 1, 2, ...; the last is used for higher orders
+
+    def keeps(self, order: int, start: int, stop: int) -> NDArray[np.bool_]:
+        """Return which n-grams of one order, from position `start` to `stop`, are kept; all those of order 1."""
+        threshold = self.thresholds[min(order, len(self.thresholds)) - 1] if order > 1 else -1
+        return self.counts[order].read_counts(start, stop, adjusted=False) > threshold
 
 
 def _merge_first(pending: BucketLevel, level: BucketLevel, shared_children: int) -> tuple[BucketLevel, int]:

@@ -9,7 +9,7 @@ by ranges of these positions, each of which fits into memory.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from dragoman.core.kernels import kernel
 from dragoman.core.threads import parallel_map
-from dragoman.data.array_files import ArrayFile, BucketFiles
-from dragoman.data.ranges import sum_ranges
-from dragoman.ngram.disk.levels import ContextBlock, StoredCounts
+from dragoman.data.array_files import BucketFiles
+from dragoman.ngram.disk.levels import ContextBlock, Pruning, StoredCounts
 from dragoman.ngram.disk.table_file import TableFile
 from dragoman.ngram.estimate import Floats, Masses, Smoothing, context_blocks, estimate_block
 
@@ -129,7 +128,7 @@ class DiskSmoother:
     directory: Path
     block_ngrams: int  # computed at a time
     range_ngrams: int  # of which the probabilities of suffixes are in memory
-    keep: dict[int, ArrayFile] | None = None  # by order, whether each n-gram is kept
+    pruning: Pruning | None = None
 
     def write(self, smoothing: Smoothing, table: TableFile, report: Report = lambda done: None) -> None:
         """Estimate all probabilities and back-off weights, and write them to a table."""
@@ -159,7 +158,7 @@ class DiskSmoother:
         adjusted = smoothing.adjusted and order < self.counts.order
         counts = self.counts[order].read_counts(start, stop, adjusted=adjusted)
         below = self.zerogram if lower is None else lower.read(start, stop)
-        keep = None if self.keep is None or order == 1 else self.keep[order].read(start, stop).view(bool)
+        keep = None if self.pruning is None or order == 1 else self.pruning.keeps(order, start, stop)
         prob, backoff = np.empty(stop - start, np.float32), np.empty(len(block.begin) - 1, np.float32)
 
         def fill(span: tuple[int, int]) -> None:
@@ -170,36 +169,6 @@ class DiskSmoother:
 
         parallel_map(fill, context_blocks(block.begin, 0, len(block.begin) - 1))
         return prob, backoff
-
-
-def kept_ngrams(
-    counts: StoredCounts, thresholds: tuple[int, ...], directory: Path, block_ngrams: int
-) -> dict[int, ArrayFile]:
-    """Return files, by order, that say which n-grams occur more often than the threshold of their order.
-
-    Their contexts are kept as well.
-    """
-    keep: dict[int, ArrayFile] = {}
-    for order in range(counts.order, 0, -1):
-        keep[order] = ArrayFile(directory / f"keep-{order}", np.bool_)
-        threshold = thresholds[min(order, len(thresholds)) - 1] if order > 1 else -1
-        level = counts[order]
-        for start, is_context in _context_masks(counts, order, keep.get(order + 1), block_ngrams):
-            raw = level.read_counts(start, start + len(is_context), adjusted=False)
-            keep[order].append((raw > threshold) | is_context)
-    return keep
-
-
-def _context_masks(
-    counts: StoredCounts, order: int, longer: ArrayFile | None, block_ngrams: int
-) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-    """Yield which n-grams of an order are contexts of kept ones, block by block with the position of the first."""
-    if longer is None:
-        for start in range(0, len(counts[order]), block_ngrams):
-            yield start, np.zeros(min(block_ngrams, len(counts[order]) - start), bool)
-        return
-    for block in counts.context_blocks(order + 1, block_ngrams):
-        yield block.contexts.start, sum_ranges(block.begin, longer.read(block.ngrams.start, block.ngrams.stop)) > 0
 
 
 @kernel

@@ -8,20 +8,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.array_files import ArrayFile
 from dragoman.io.array_writer import ArraySpec, ArrayWriter
-from dragoman.ngram.disk.levels import ContextBlock, StoredCounts
+from dragoman.ngram.disk.levels import ContextBlock, Pruning, StoredCounts
 from dragoman.ngram.table import NO_CODEBOOK
 from dragoman.ngram.trie import node_type, word_type
-
-Keep = dict[int, ArrayFile]
 
 
 class TableFile:
     """A table of the n-grams of `counts`, or of those that are kept."""
 
-    def __init__(self, path: Path, counts: StoredCounts, keep: Keep | None, block_ngrams: int):
-        self.counts, self.keep, self.block_ngrams = counts, keep, block_ngrams
+    def __init__(self, path: Path, counts: StoredCounts, pruning: Pruning | None, block_ngrams: int):
+        self.counts, self.pruning, self.block_ngrams = counts, pruning, block_ngrams
         sizes = [self._size(order) for order in range(1, counts.order + 1)]
         while len(sizes) > 1 and not sizes[-1]:  # all n-grams of this order are pruned
             sizes.pop()
@@ -89,8 +86,8 @@ class TableFile:
         child, context = self.levels[order], self.levels[order - 1]
         for block in self.counts.context_blocks(order, self.block_ngrams):
             ends = block.begin
-            if self.keep is not None:
-                kept = self.keep[order].read(block.ngrams.start, block.ngrams.stop)
+            if self.pruning is not None:
+                kept = self.pruning.keeps(order, block.ngrams.start, block.ngrams.stop)
                 ends = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])[block.begin]
             begin = self._select(order - 1, block.contexts, child + ends[:-1])
             self._writer.write("begin", context, begin)
@@ -98,16 +95,16 @@ class TableFile:
 
     def _select(self, order: int, span: slice, values: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return the values of the n-grams that are kept."""
-        if self.keep is None or order < 2:
+        if self.pruning is None or order < 2:
             return values
-        return values[self.keep[order].read(span.start, span.stop)]
+        return values[self.pruning.keeps(order, span.start, span.stop)]
 
     def _size(self, order: int) -> int:
         size = len(self.counts[order])
-        if self.keep is None:
+        if self.pruning is None:
             return size
         starts = range(0, size, self.block_ngrams)
         return sum(
-            int(np.count_nonzero(self.keep[order].read(start, min(size, start + self.block_ngrams))))
+            int(np.count_nonzero(self.pruning.keeps(order, start, min(size, start + self.block_ngrams))))
             for start in starts
         )

@@ -19,8 +19,9 @@ from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.io import storage
 from dragoman.io.files import directory_bytes, scratch_directory
 from dragoman.ngram.disk.counting import count_buckets, distribute_corpus
+from dragoman.ngram.disk.levels import Pruning
 from dragoman.ngram.disk.plan import DiskSpace, MemoryPlan, check_vocabulary, estimate_tokens, vocabulary_bytes
-from dragoman.ngram.disk.smoothing import DiskSmoother, StoredStatistics, kept_ngrams
+from dragoman.ngram.disk.smoothing import DiskSmoother, StoredStatistics
 from dragoman.ngram.disk.table_file import TableFile
 from dragoman.ngram.model import NgramConfig, NgramModel, zerogram
 from dragoman.ngram.smoothing import METHODS
@@ -117,15 +118,13 @@ class DiskTraining:
         buckets = distribute_corpus(corpus, config.order, self.scratch, plan, report)
         corpus.delete()
         counts = count_buckets(buckets, self.scratch, self._reporter("counting", tokens, "tokens"))
-        keep = None
-        if config.prune:
-            keep = kept_ngrams(counts, config.prune, self.scratch, plan.block_ngrams)
+        pruning = Pruning(counts, config.prune) if config.prune else None
         ngrams = sum(map(len, counts.levels))
-        table = TableFile(directory / storage.ARRAYS_FILE, counts, keep, plan.block_ngrams)
+        table = TableFile(directory / storage.ARRAYS_FILE, counts, pruning, plan.block_ngrams)
         table.write_ngrams(self._reporter("writing n-grams", ngrams, "n-grams"))
         statistics = StoredStatistics(counts, config.coefficients, plan.block_ngrams)
         distribution = zerogram(corpus.vocab, unknown, config.interpolate_unigrams)
-        smoother = DiskSmoother(counts, distribution, self.scratch, plan.block_ngrams, plan.range_ngrams, keep)
+        smoother = DiskSmoother(counts, distribution, self.scratch, plan.block_ngrams, plan.range_ngrams, pruning)
         report = self._reporter("smoothing", ngrams, "n-grams")
         smoother.write(METHODS[config.smoothing](statistics), table, report)
         table.finish(lambda done, total: self.progress(StageReport("checksum", done, total, "bytes")))
