@@ -48,6 +48,7 @@ def count_buckets(buckets: Buckets, directory: Path, report: Report) -> StoredCo
         counts.add(result)
         report(done := done + size)
     counts.finish()
+    buckets.delete()
     return counts
 
 
@@ -69,6 +70,11 @@ class Buckets:
         """Write records that are sorted by bucket; those of bucket b end at `ends[b]`."""
         self._files.append(records, ends)
         self._number = len(ends)
+
+    def delete(self) -> None:
+        """Remove files whose records were read in several parts."""
+        for bucket in range(self._number):
+            self._files.delete(bucket)
 
     def parts(self) -> Iterator[Load]:
         """Yield functions that read records: all records in the order of their words, as many as fit into memory."""
