@@ -7,16 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dragoman import Corpus
+from dragoman.ngram.adjusted import adjusted_count_of_counts, adjusted_counts, count_of_counts
 from dragoman.ngram.counting import NgramCounts, count_ngrams
-from dragoman.ngram.smoothing import (
-    DiscountError,
-    absolute_discount,
-    adjusted_count_of_counts,
-    adjusted_counts,
-    count_of_counts,
-    good_turing,
-    modified_discounts,
-)
+from dragoman.ngram.smoothing import DiscountError, absolute_discount, good_turing, modified_discounts
 
 
 def n(*counts: int) -> np.ndarray:

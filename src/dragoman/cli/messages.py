@@ -16,6 +16,7 @@ from dragoman.core.errors import DataError, shell_command
 
 if TYPE_CHECKING:
     from dragoman.data.corpus import Corpus
+    from dragoman.data.text_chunks import StoredCorpus
 
 
 def info(message: str) -> None:
@@ -45,11 +46,11 @@ def suggest_command(*words: str | Path, field: str | None = None, line: str | No
     info(f"next: {shell_command([program, *map(str, words), *options], line)}")
 
 
-def warn_if_mostly_unknown(corpus: Corpus, source: str) -> None:
+def warn_if_mostly_unknown(corpus: Corpus | StoredCorpus, source: str) -> None:
     """Warn if a model does not know most tokens of a text."""
     from dragoman.data.segmenters import token_name
 
-    unknown = len(corpus.unknown_positions)
+    unknown = corpus.num_unknown
     if 2 * unknown > corpus.num_words:
         problem = f"{unknown:,} of {corpus.num_words:,} {token_name(corpus.vocab.segmenter)}s are unknown"
         warn(f"{source}: {problem}; wrong column, language or tokenisation?")

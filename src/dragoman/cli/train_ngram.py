@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.cluster import cluster_with_progress, parse_class_count
@@ -110,7 +111,22 @@ def train_ngram(
     no_interpolate_unigrams: Annotated[
         bool, option("--no-interpolate-unigrams", "Give the mass that unigrams discount to <unk> only.")
     ] = False,
+    memory: Annotated[
+        str | None,
+        option(
+            "--memory SIZE",
+            "For large texts: count on disk with about this much memory, such as 2G. The model is the same.",
+            panel="Memory",
+        ),
+    ] = None,
+    tmp: Annotated[
+        Path | None,
+        option(
+            "--tmp DIR", "Directory for temporary files, with --memory. Default: that of the output.", panel="Memory"
+        ),
+    ] = None,
 ) -> None:
+    from dragoman.cli.train_ngram_disk import train_on_disk, warn_if_larger_than_memory
     from dragoman.io.storage import check_output_directory
     from dragoman.ngram.model import NgramModel
 
@@ -119,6 +135,13 @@ def train_ngram(
     config = ngrams.config(
         entropy_prune=entropy_prune, quantise=quantise, gap=gap, interpolate_unigrams=not no_interpolate_unigrams
     )
+    if memory is not None:
+        train_on_disk(options, config, memory, tmp, CHARACTER_ORDER if ngrams.order is None else None)
+        suggest_next_commands(options)
+        return
+    if tmp is not None:
+        raise DataError(f"--tmp {tmp}: temporary files are only written with --memory; give both or none")
+    warn_if_larger_than_memory(options.text)
     data = options.read()
     if ngrams.order is None and data.corpus.vocab.segmenter.kind == "char":
         config = config.model_copy(update={"order": CHARACTER_ORDER})

@@ -6,18 +6,17 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from dragoman.cli.messages import grouped_warnings, info, status, suggest_command, warn_if_mostly_unknown
 from dragoman.cli.option_groups import OptionGroup, option
 from dragoman.cli.options import DevText, Field, Force, Output, Text
 from dragoman.core.errors import DataError
 
-MOSTLY_KNOWN = 0.9  # share of known words in a text that is already split into tokens
-
 if TYPE_CHECKING:
+    from dragoman.core.types import Json
     from dragoman.data.corpus import Corpus
-    from dragoman.data.unknown_words import UnknownWordModel
+    from dragoman.data.unknown_words import DistinctWords, UnknownWordModel
     from dragoman.data.vocabulary import Vocab
     from dragoman.models.base import Model
     from dragoman.models.language_model import LanguageModel
@@ -46,6 +45,17 @@ class VocabOptions(OptionGroup):
         bool, option("--replace-singletons", "Words that occur once are unknown; the same as --min-count 2.")
     ] = False
 
+    @property
+    def effective_min_count(self) -> int:
+        """Tokens with a lower count become `<unk>`."""
+        return max(self.min_count, 2) if self.replace_singletons else self.min_count
+
+    def check_unchanged(self) -> None:
+        """Raise an error if an option would change the vocabulary of another model."""
+        if self.effective_min_count > 1 or self.max_size is not None or self.units != "auto":
+            names = "--min-count, --max-size, --replace-singletons and --units"
+            raise DataError(f"--vocab uses a vocabulary without changes; remove {names}")
+
     def load_model(self) -> Model | None:
         from dragoman.models.loading import load
 
@@ -57,21 +67,38 @@ class VocabOptions(OptionGroup):
         from dragoman.data.formats import display_name
         from dragoman.data.segmenters import token_name
 
-        min_count = max(self.min_count, 2) if self.replace_singletons else self.min_count
         if vocab_model is None:
+            min_count = self.effective_min_count
             with grouped_warnings():
                 corpus = Corpus.read(text, field=field, min_count=min_count, max_size=self.max_size, units=self.units)
             if (segmenter := corpus.vocab.segmenter).kind != "word":
                 hint = "; to split it at spaces only, use --units word" if self.units == "auto" else ""
                 info(f"{display_name(text)}: split into {token_name(segmenter)}s (--units {segmenter.spec}){hint}")
-        elif min_count > 1 or self.max_size is not None or self.units != "auto":
-            names = "--min-count, --max-size, --replace-singletons and --units"
-            raise DataError(f"--vocab uses a vocabulary without changes; remove {names}")
         else:
+            self.check_unchanged()
             corpus = read_with_vocab(text, vocab_model.vocab, field, training=True)
         if not corpus.num_words:
             raise DataError(f"{display_name(text)}: the text has no words")
         return corpus
+
+
+class TrainingText(Protocol):
+    """A training text, in memory or on disk."""
+
+    def fingerprint(self) -> dict[str, Json]: ...
+
+
+class ReportedData(Protocol):
+    """What the report on a training run says about its texts."""
+
+    @property
+    def corpus(self) -> TrainingText: ...
+
+    @property
+    def dev(self) -> Corpus | None: ...
+
+    @property
+    def start_time(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -124,7 +151,7 @@ class LanguageModelOptions(OptionGroup):
             dev = None
             if self.dev_text is not None:
                 dev = read_dev(self.dev_text, corpus.vocab, field_for(self.dev_text, self.field, self.text))
-            data = TrainingData(corpus, self._unknown_word_model(corpus, vocab_model), dev, start_time)
+            data = TrainingData(corpus, self.unknown_word_model(corpus, vocab_model), dev, start_time)
         if (vocab_name := self.vocab.vocab_from or base_name) is not None:
             tokens = f"{token_name(corpus.vocab.segmenter)}s"
             counts = f"{len(corpus.unknown_positions):,} of {corpus.num_words:,} {tokens}"
@@ -133,7 +160,7 @@ class LanguageModelOptions(OptionGroup):
             warn_if_mostly_unknown(corpus, display_name(self.text))
         return data
 
-    def _unknown_word_model(self, corpus: Corpus, vocab_model: Model | None) -> UnknownWordModel:
+    def unknown_word_model(self, corpus: DistinctWords, vocab_model: Model | None) -> UnknownWordModel:
         """Return the unknown-word model. By default that of the model of --vocab, so that the two can be mixed."""
         from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE
         from dragoman.ngram.spelling import create_unknown_word_model
@@ -150,6 +177,7 @@ def read_with_vocab(path: str, vocab: Vocab, field: str | None, *, training: boo
     from dragoman.data.corpus import Corpus
     from dragoman.data.formats import decode_lines, read_text
     from dragoman.data.scanner import split_words
+    from dragoman.data.text_chunks import MOSTLY_KNOWN
     from dragoman.data.vocabulary import UNK
 
     if vocab.segmenter.kind == "word":
@@ -174,18 +202,20 @@ def read_dev(path: str, vocab: Vocab, field: str | None) -> Corpus:
 
 def report_model(
     options: LanguageModelOptions,
-    data: TrainingData,
+    data: ReportedData,
     model: LanguageModel,
     size: str,
     coefficients: str = "",
     *,
     save: bool = False,
+    card_directory: Path | None = None,
 ) -> None:
     """Print the size of a model, the time it took and its perplexity on the dev text; write its model card.
 
     Args:
         coefficients: A description of those that were fitted, if any.
         save: Write the whole model, which is not written yet.
+        card_directory: Write the model card there. Default: into the output directory.
     """
     from dragoman.data.detokenize import looks_unsegmented
     from dragoman.data.segmenters import token_name
@@ -218,7 +248,7 @@ def report_model(
     if save:
         model.save(options.output, replace=options.force, scores=scores, data=fingerprints)
     else:
-        model.write_card(options.output, scores, fingerprints)
+        model.write_card(card_directory or options.output, scores, fingerprints)
     for message in messages:
         info(message)
 

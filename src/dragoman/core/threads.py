@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
@@ -51,6 +52,22 @@ def parallel_stream(function: Callable[[T], R], items: Iterable[T], chunk_size: 
     waiting = iter(items)
     while chunk := list(islice(waiting, chunk_size)):
         yield from parallel_map(function, chunk)
+
+
+def parallel_pipeline(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Apply a function to items as they arrive, while the caller works on the results, which come in their order."""
+    cores, waiting = available_cores(), deque[Future[R]]()
+    with ThreadPoolExecutor(cores) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > cores:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def split_range(start: int, stop: int, min_size: int = 4096, per_core: int = 4) -> list[tuple[int, int]]:

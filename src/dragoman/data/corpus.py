@@ -238,6 +238,11 @@ class Corpus:
         return self.num_words + self.num_sentences
 
     @property
+    def num_unknown(self) -> int:
+        """Number of words outside the vocabulary."""
+        return len(self.unknown_positions)
+
+    @property
     def num_characters(self) -> int:
         """Characters of the text with one space between words and one line break per sentence."""
         lengths = self.vocab.lengths[self.ids]

@@ -133,13 +133,14 @@ def read_utf8(path: str | Path) -> bytes:
 def read_bytes(path: str | Path) -> bytes:
     """Read a whole file or standard input, unpacked if its name ends in .gz."""
     if str(path) == "-":
-        return _stdin().read()
+        return open_stdin().read()
     with file_errors(Path(path)):
         raw = Path(path).read_bytes()
         return gzip.decompress(raw) if Path(path).suffix == ".gz" else raw
 
 
-def _stdin() -> BufferedReader:
+def open_stdin() -> BufferedReader:
+    """Return standard input as bytes."""
     if sys.stdin is None:
         raise DataError("<stdin>: closed; give a file, or text on standard input")
     return sys.stdin.buffer  # type: ignore[return-value]
@@ -242,7 +243,7 @@ def read_line_batches(
     field = field_for(path, field)
     chunks: Iterable[list[bytes]]
     if path == "-":
-        chunks = split_stream(_stdin())
+        chunks = split_stream(open_stdin())
     elif Path(path).is_file() and not Path(path).stat().st_size:
         chunks = []  # like empty standard input; a training text may not be empty
     else:

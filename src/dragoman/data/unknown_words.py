@@ -10,14 +10,29 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from dragoman.core.errors import DataError
 from dragoman.core.types import Json
 
+if TYPE_CHECKING:
+    from dragoman.data.vocabulary import Vocab
+
 DEFAULT_LANGUAGE_SIZE = 10_000_000  # the tutorial's estimate of the number of words in a language
+
+
+class DistinctWords(Protocol):
+    """The distinct words of a training text: a `Corpus`, for example."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The words outside the vocabulary."""
+        ...
 
 
 class WritableMember(Protocol):

@@ -34,6 +34,7 @@ if sys.platform != "win32":
     import fcntl
 
 TEMPORARY, OLD = "tmp", "old"  # in the names of files and directories that are not in their place
+SCRATCH = f".dragoman.{TEMPORARY}-"  # how the names of directories for temporary files begin
 RANDOM_PART = "[a-z0-9_]{8}"  # of these names, by `tempfile`
 AT_CURRENT_DIRECTORY, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 CANNOT_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
@@ -179,6 +180,55 @@ def _exchange(first: Path, second: Path) -> bool:
     if number in CANNOT_EXCHANGE:
         return False
     raise OSError(number, os.strerror(number), str(second))
+
+
+@contextmanager
+def scratch_directory(parent: Path) -> Iterator[Path]:
+    """Yield a new directory for temporary files in `parent`. It is removed at the end, also after an error.
+
+    Its lock is held until then. Directories of processes that were killed have no lock any more: they are removed first.
+    """
+    with writing_errors(parent):
+        create_directory(parent)
+        _remove_unlocked_directories(parent)
+        descriptor, path = _create_locked_directory(parent)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(descriptor)
+
+
+def directory_bytes(directory: Path) -> int:
+    """Return the size of the files in a directory, from which other threads may remove some."""
+    size = 0
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                size += entry.stat().st_size
+    return size
+
+
+def _create_locked_directory(parent: Path) -> tuple[int, Path]:
+    """Create a temporary directory that other processes do not remove. Return also the descriptor of its lock."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=parent))
+        descriptor = os.open(path, os.O_RDONLY)
+        if _lock(descriptor) and path.exists():  # otherwise another process was faster
+            return descriptor, path
+        os.close(descriptor)
+
+
+def _remove_unlocked_directories(parent: Path) -> None:
+    for path in parent.iterdir():
+        if re.fullmatch(re.escape(SCRATCH) + RANDOM_PART, path.name) and path.is_dir() and not path.is_symlink():
+            with suppress(OSError):
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    if _lock(descriptor):
+                        shutil.rmtree(path, ignore_errors=True)
+                finally:
+                    os.close(descriptor)
 
 
 # -- locks -------------------------------------------------------------------------------------------------------------

@@ -136,10 +136,14 @@ class Model(BaseScorer):
 
     def write_into(self, directory: Path) -> None:
         """Write the model's files into a new directory."""
-        (directory / storage.CARD_FILE).write_text(self.card(), encoding="utf-8")
-        (directory / storage.VOCAB_FILE).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
         if arrays := self.arrays():
             storage.write_arrays(directory / storage.ARRAYS_FILE, arrays)
+        self.write_description(directory)
+
+    def write_description(self, directory: Path) -> None:
+        """Write all files of the model but its arrays."""
+        (directory / storage.CARD_FILE).write_text(self.card(), encoding="utf-8")
+        (directory / storage.VOCAB_FILE).write_text(self.vocab.to_text(), encoding="utf-8", newline="\n")
         for name, arrays in self.array_files().items():
             storage.write_arrays(directory / name, arrays)
         for name, content in self.files().items():

@@ -42,7 +42,7 @@ from dragoman.io.files import atomic_file
 from dragoman.ngram import arpa_lines as lines
 from dragoman.ngram.model import IMPORTED, NgramConfig, NgramModel
 from dragoman.ngram.table import NgramTable, lookup
-from dragoman.ngram.trie import Trie, Words, word_type
+from dragoman.ngram.trie import Trie, Words, node_type, word_type
 
 TOLERANCE = 1e-3  # allowed deviation of the sum of unigrams from one
 OTHER_UNK = b"<UNK>"  # the spelling of some toolkits
@@ -224,7 +224,7 @@ def _sorted_order(keys: NDArray[np.int64], order: int, source: Path) -> NDArray[
     return sequence
 
 
-def _layout(levels: list[_Ngrams]) -> tuple[list[int], Words, NDArray[np.int32]]:
+def _layout(levels: list[_Ngrams]) -> tuple[list[int], Words, NDArray[np.signedinteger]]:
     """Return the levels in the layout of a trie: first nodes, last words and first children."""
     bounds = [0, 1, *(1 + np.cumsum([len(level.word) for level in levels])).tolist()]
     begin = [np.ones(1, np.int64)]
@@ -233,7 +233,8 @@ def _layout(levels: list[_Ngrams]) -> tuple[list[int], Words, NDArray[np.int32]]
         begin.append(bounds[order] + np.cumsum(children) - children)
     begin.append(np.array(bounds[-1:]))
     word = np.concatenate([np.zeros(1, np.int32), *(level.word for level in levels)])
-    return bounds, word.astype(word_type(len(levels[0].word)), copy=False), np.concatenate(begin).astype(np.int32)
+    dtype = node_type(bounds[-1])
+    return bounds, word.astype(word_type(len(levels[0].word)), copy=False), np.concatenate(begin).astype(dtype)
 
 
 @kernel
@@ -284,6 +285,7 @@ def write_arpa(model: NgramModel, path: str | Path, *, vocab_pad: int | None = N
     if gap := model.settings.gap:
         problem = f"a model that skips words (gap {gap}) cannot be written as ARPA; train one without a gap"
         raise DataError(f"{target}: {problem}")
+    trie.require_valid()
     for word in model.vocab.tokens:
         if not word or set(word) & set(" \t\r\n\0"):
             raise DataError(f"the word {word!r} cannot be written to an ARPA file: it is empty or has a blank")
@@ -317,7 +319,9 @@ def _block(table: NgramTable, order: int, spellings: Spellings, log_members: flo
     last = min(first + BLOCK_ROWS, table.trie.levels[order + 1])
     prefixes = [first]
     for _ in range(1, order):  # the parent is the last context whose first child is not after the node
-        prefixes.insert(0, int(np.searchsorted(table.trie.begin, np.int32(prefixes[0]), side="right")) - 1)
+        prefixes.insert(
+            0, int(np.searchsorted(table.trie.begin, table.trie.begin.dtype.type(prefixes[0]), side="right")) - 1
+        )
     path = np.array(prefixes, np.int64)
     max_line_bytes = 2 * lines.NUMBER_BYTES + order * (int(np.diff(spellings.begin).max()) + 1)
     arrays, blocks = table.arrays(), []

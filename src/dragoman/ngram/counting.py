@@ -20,13 +20,12 @@ from dragoman.core.memory import release_freed_memory
 from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import Corpus
 from dragoman.data.vocabulary import END, START
-from dragoman.ngram.trie import Trie, Words, word_type
+from dragoman.ngram.trie import MAX_NODES, Trie, Words, word_type
 
 T = TypeVar("T", bound=np.generic)
 Counts = NDArray[np.integer]  # in 8, 16 or 32 bits, unsigned below 32
 
 BLOCK_ROWS = 1 << 16  # rows sorted at a time
-MAX_NODES = 2**31 - 1  # positions and nodes are numbered in 32 bits
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
     sentence are counted, the tutorial's c_prefix (above order 1).
     """
     if corpus.num_tokens + (1 + gap) * corpus.num_sentences >= MAX_NODES:
-        raise DataError(f"{corpus.num_tokens:,} tokens: the limit for n-gram counts is {MAX_NODES:,}; split the text")
+        raise DataError(f"{corpus.num_tokens:,} tokens: the limit in memory is {MAX_NODES:,}; use --memory")
     text = corpus.ids_with_boundaries(starts=1 + gap)  # contexts are strings of this
     predicted = _predicted_words(text, gap)  # [i]: the word predicted by a context that ends before position i
     size = len(corpus.vocab)
@@ -93,7 +92,7 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
         rows = _next_rows(rows, row_blocks, blocks, levels[-1], node_at) if k < order else rows
         levels.append(levels[-1] + len(counts[-1]))
         if levels[-1] >= MAX_NODES:
-            raise DataError(f"more than {MAX_NODES:,} n-grams; use a lower order or less text")
+            raise DataError(f"more than {MAX_NODES:,} n-grams; use a lower order, less text or --memory")
         blocks.clear()
         release_freed_memory()
     begin.append(np.array(levels[-1:], np.int32))

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,12 @@ from dragoman.core.memory import release_freed_memory
 from dragoman.core.threads import parallel_map
 from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import sum_ranges
+from dragoman.ngram.adjusted import adjusted_count_of_counts, adjusted_counts, count_of_counts
 from dragoman.ngram.counting import Counts, NgramCounts
 from dragoman.ngram.heldout import InterpolationCoefficients
 
 Floats = NDArray[np.float64]
-Begin = NDArray[np.int32]  # (contexts + 1,) the first n-gram of each of some consecutive contexts
+Begin = NDArray[np.integer]  # (contexts + 1,) the first n-gram of each of some consecutive contexts
 # Returns mass(hw) and total(h) of consecutive contexts of one order from the counts of their n-grams: P(w | h) keeps
 # mass(hw) / total(h). A total of 0 means that h was never seen.
 Masses = Callable[[Counts, Begin], tuple[NDArray[np.floating], Floats]]
@@ -41,7 +43,7 @@ class BackoffEstimate:
 
 
 @dataclass(frozen=True)
-class _Block:
+class Block:
     """Consecutive contexts of one order, and the n-grams that continue them."""
 
     begin: Begin
@@ -54,10 +56,10 @@ class _Block:
         return np.repeat(value, np.diff(self.begin))
 
 
-Rule = Callable[[_Block], tuple[NDArray[np.floating], Floats]]  # returns probabilities and back-off weights
+Rule = Callable[[Block], tuple[NDArray[np.floating], Floats]]  # returns probabilities and back-off weights
 
 
-def interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
+def interpolate(block: Block) -> tuple[NDArray[np.floating], Floats]:
     """P(w | h) = mass(hw) / total(h) + alpha(h) P(w | h'): eq. ngramlm:recursiveinterpolation.
 
     alpha(h), the remaining mass, becomes the back-off weight.
@@ -71,7 +73,7 @@ def interpolate(block: _Block) -> tuple[NDArray[np.floating], Floats]:
     return prob, alpha
 
 
-def back_off(block: _Block) -> tuple[NDArray[np.floating], Floats]:
+def back_off(block: Block) -> tuple[NDArray[np.floating], Floats]:
     """P(w | h) = mass(hw) / total(h) if hw was seen, else beta(h) P(w | h'): Katz's form."""
     is_seen = block.mass > 0.0
     mass = sum_ranges(block.begin, np.where(is_seen, block.mass, 0.0))
@@ -87,16 +89,74 @@ def back_off(block: _Block) -> tuple[NDArray[np.floating], Floats]:
     return np.where(is_seen, listed, block.repeat(beta) * block.lower), beta
 
 
+class Smoothing(NamedTuple):
+    """What a smoothing method does with counts, wherever these are stored."""
+
+    masses: Callable[[int], Masses]  # of an order
+    rule: Rule = interpolate
+    adjusted: bool = False  # whether lower orders count the different words that precede an n-gram (Kneser-Ney)
+
+
+class CountStatistics(Protocol):
+    """What smoothing methods ask about counts."""
+
+    @property
+    def coefficients(self) -> tuple[float, ...]:
+        """alpha_1, alpha_2, ... of fixed interpolation."""
+        ...
+
+    @property
+    def order(self) -> int:
+        """The highest order of which there are n-grams."""
+        ...
+
+    def count_of_counts(self, order: int, max_count: int, *, adjusted: bool = False) -> Floats:
+        """Return n_1, n_2, ..., n_max of one order. Index 0 is not used."""
+        ...
+
+    def note(self, message: str) -> None:
+        """Keep a message for the user."""
+        ...
+
+
+def estimate_block(
+    masses: Masses,
+    rule: Rule,
+    counts: Counts,
+    begin: Begin,
+    lower: NDArray[np.floating],
+    keep: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.floating], Floats]:
+    """Return probabilities and back-off weights of consecutive contexts of one order.
+
+    Args:
+        masses, rule: those of the smoothing method for this order.
+        counts: of the n-grams that continue the contexts.  # (n-grams,)
+        begin: the first n-gram of each context.  # (contexts + 1,)
+        lower: P(w | h') of the n-grams.  # (n-grams,)
+        keep: n-grams that are not pruned; the others give up their mass.  # (n-grams,)
+    """
+    mass, total = masses(counts, begin)
+    if keep is not None:
+        mass = np.where(keep, mass, 0.0)
+    return rule(Block(begin, total, mass, lower))
+
+
 @dataclass(frozen=True)
 class SmoothingTask:
-    """The input of a smoothing method."""
+    """The input of a smoothing method whose counts are in memory."""
 
     counts: NgramCounts
     zerogram: Floats  # (|V|,) the distribution of order 0
-    coefficients: tuple[float, ...] = ()  # alpha_1, alpha_2, ... of fixed interpolation
+    coefficients: tuple[float, ...] = ()
     heldout: tuple[Corpus, NgramCounts] | None = None  # text to fit coefficients on, and counts of other text
     keep: NDArray[np.bool_] | None = None  # (nodes,) n-grams that are not pruned; the others give up their mass
     notes: list[str] = field(default_factory=list)  # messages for the user
+    _adjusted: dict[int, Counts] = field(default_factory=dict)  # those of the order that was used last
+
+    @property
+    def order(self) -> int:
+        return self.counts.trie.order
 
     def note(self, message: str) -> None:
         self.notes.append(message)
@@ -106,23 +166,36 @@ class SmoothingTask:
         """Return the counts of the n-grams of one order."""
         return self.counts.of_order(order)
 
+    def count_of_counts(self, order: int, max_count: int, *, adjusted: bool = False) -> Floats:
+        if adjusted:
+            return adjusted_count_of_counts(self.counts, order, self.adjusted(order), max_count)
+        return count_of_counts(self.raw(order), max_count)
+
+    def adjusted(self, order: int) -> Counts:
+        """Return the adjusted counts of one order."""
+        if order not in self._adjusted:
+            self._adjusted.clear()
+            self._adjusted[order] = adjusted_counts(self.counts, order)
+        return self._adjusted[order]
+
     def totals(self, order: int, value: NDArray[np.generic]) -> Floats:
         """Sum a value of the n-grams of one order over each context.  # (contexts,)"""
         contexts = self.counts.trie.span(order - 1)
         return sum_ranges(self.counts.trie.begin[contexts.start : contexts.stop + 1], value)
 
-    def estimate(self, masses: Callable[[int], tuple[Counts, Masses]], rule: Rule = interpolate) -> BackoffEstimate:
-        """Apply a rule from order 1 upwards, block by block in parallel.
+    def estimate(self, smoothing: Smoothing) -> BackoffEstimate:
+        """Smooth from order 1 upwards, block by block in parallel.
 
-        `masses` gives, for an order, the counts and what becomes of them. Below the unigrams is the zerogram
-        distribution (eq. ngramlm:unkinterpolation).
+        Below the unigrams is the zerogram distribution (eq. ngramlm:unkinterpolation).
         """
-        trie, keep = self.counts.trie, self.keep
+        trie = self.counts.trie
         prob = np.zeros(trie.nodes, np.float32)  # memory is used only where it is written
         backoff = np.empty(trie.contexts, np.float32)
 
         def estimate_order(order: int) -> None:
-            counts, masses_of = masses(order)
+            masses = smoothing.masses(order)
+            counts = self.adjusted(order) if smoothing.adjusted else self.raw(order)
+            keep = self.keep if order > 1 else None
             # The lower probability of a unigram is that of the word in the zerogram distribution.
             lower, index = (self.zerogram, trie.word) if order == 1 else (prob, trie.suffix)
             first, last = trie.levels[order - 1], trie.levels[order]
@@ -130,20 +203,22 @@ class SmoothingTask:
             def fill(span: tuple[int, int]) -> None:
                 begin = trie.begin[span[0] : span[1] + 1]
                 ngrams = slice(int(begin[0]), int(begin[-1]))
-                mass, total = masses_of(counts[ngrams.start - last : ngrams.stop - last], begin)
-                if keep is not None and order > 1:
-                    mass = np.where(keep[ngrams], mass, 0.0)
-                prob[ngrams], backoff[slice(*span)] = rule(_Block(begin, total, mass, lower[index[ngrams]]))
+                block_counts = counts[ngrams.start - last : ngrams.stop - last]
+                kept = None if keep is None else keep[ngrams]
+                prob[ngrams], backoff[slice(*span)] = estimate_block(
+                    masses, smoothing.rule, block_counts, begin, lower[index[ngrams]], kept
+                )
 
-            parallel_map(fill, _context_blocks(trie.begin, first, last))
+            parallel_map(fill, context_blocks(trie.begin, first, last))
 
         for order in range(1, trie.order + 1):
             estimate_order(order)
             release_freed_memory()
+        self._adjusted.clear()
         return BackoffEstimate(prob, backoff)
 
 
-def _context_blocks(begin: NDArray[np.int32], first: int, last: int) -> list[tuple[int, int]]:
+def context_blocks(begin: NDArray[np.integer], first: int, last: int) -> list[tuple[int, int]]:
     """Split the contexts first..last into blocks with about BLOCK_NGRAMS n-grams each."""
     targets = np.arange(int(begin[first]) + BLOCK_NGRAMS, int(begin[last]), BLOCK_NGRAMS)
     ends = first + np.searchsorted(begin[first:last], targets)

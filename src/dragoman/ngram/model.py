@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from dragoman.ngram.heldout import InterpolationCoefficients
 from dragoman.ngram.quantization import quantize
 from dragoman.ngram.scoring import NgramScorer, NgramTrace
 from dragoman.ngram.smoothing import FITTED_SMOOTHINGS, SMOOTHINGS, STUPID_BACKOFF_FACTOR
-from dragoman.ngram.table import NgramTable, check_sums, keep_nodes, validate_table
+from dragoman.ngram.table import NgramTable, check_sums, keep_nodes, validate_layout, validate_table
 from dragoman.ngram.trie import ROOT, Trie, Words, keep_with_contexts, word_type
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dragoman.data.batches import Batch
 
 IMPORTED: Final = "imported"  # the smoothing of a model that was read from an ARPA file
+MAX_CHECKED_SIZE = 1 << 30  # bytes; the contents of larger tables are checked when more than scoring needs them
 MAX_GAP = 100
 HELDOUT_EVERY = 10  # without held-out text, every tenth training sentence is used to fit coefficients
 
@@ -236,10 +238,22 @@ class NgramModel(LanguageModel):
         trie = Trie(levels, _narrow(arrays["word"], len(saved.vocab)), arrays["begin"])
         values = arrays["log_prob"], arrays["log_backoff"], arrays["codebook"], arrays.get("log_normaliser")
         table = NgramTable(trie, *values)
+        size = sum(array.nbytes for array in arrays.values())
+        if size > MAX_CHECKED_SIZE:  # reading all of it could take minutes
+            validate_layout(table, len(saved.vocab))
+            table = replace(table, trie=replace(trie, check=partial(_check_contents, table, saved)))
+            return cls(saved.vocab, table, saved.unknown, config)
         validate_table(table, len(saved.vocab))
-        if config.smoothing != IMPORTED and sum(array.nbytes for array in arrays.values()) <= MAX_COPIED_SIZE:
+        if config.smoothing != IMPORTED and size <= MAX_COPIED_SIZE:
             check_sums(table)
         return cls(saved.vocab, table, saved.unknown, config)
+
+
+def _check_contents(table: NgramTable, saved: SavedModel) -> None:
+    try:
+        validate_table(table, len(saved.vocab))
+    except ValueError as error:
+        raise DataError(f"{saved.path}: broken model directory ({error}); train or copy it again") from error
 
 
 def _narrow(word: NDArray[np.int32], vocab_size: int) -> Words:

@@ -30,8 +30,8 @@ class NgramTrace(NamedTuple):
     """The result of scoring each token."""
 
     log_prob: NDArray[np.float64]  # (tokens,)
-    context: NDArray[np.int32]  # (tokens,) the context node
-    matched: NDArray[np.int32]  # (tokens,) the longest matching n-gram
+    context: NDArray[np.signedinteger]  # (tokens,) the context node
+    matched: NDArray[np.signedinteger]  # (tokens,) the longest matching n-gram
 
 
 class NgramScorer:
@@ -43,17 +43,21 @@ class NgramScorer:
     def trace(self, corpus: Corpus, gap: int = 0, *, with_nodes: bool = True) -> NgramTrace:
         """Score all tokens of a corpus, in parallel. Without nodes, only the log-probabilities are computed."""
         size = corpus.num_tokens
-        nodes = size if with_nodes else 0
-        trace = NgramTrace(np.empty(size), np.empty(nodes, np.int32), np.empty(nodes, np.int32))
+        nodes, dtype = size if with_nodes else 0, self.arrays.begin.dtype
+        trace = NgramTrace(np.empty(size), np.empty(nodes, dtype), np.empty(nodes, dtype))
         score = partial(_score, self.arrays, self.slots, corpus.ids, corpus.offsets, gap, trace)
         parallel_map(score, split_range(0, len(corpus), min_size=256))
         return trace
 
 
-def _bigram_slots(trie: Trie) -> NDArray[np.uint32]:
-    """Return a hash table of the bigrams by open addressing; the root marks an empty slot."""
+def _bigram_slots(trie: Trie) -> NDArray[np.unsignedinteger]:
+    """Return a hash table of the bigrams by open addressing; the root marks an empty slot.
+
+    Its type is that of all nodes in kernels: 32 bits if they suffice.
+    """
     bigrams = trie.levels[3] - trie.levels[2] if trie.order > 1 else 0
-    slots = np.full(1 << (bigrams + bigrams // 2).bit_length(), ROOT, np.uint32)
+    dtype: type[np.unsignedinteger] = np.uint32 if trie.begin.dtype == np.int32 else np.uint64
+    slots: NDArray[np.unsignedinteger] = np.full(1 << (bigrams + bigrams // 2).bit_length(), ROOT, dtype)
     if bigrams:
         _fill_slots(trie.word, trie.begin, trie.levels[2], slots)
     return slots
@@ -87,10 +91,11 @@ def _score(table: Any, slots: Any, ids: Any, offsets: Any, gap: int, trace: Any,
         longest = max(longest, offsets[sentence + 1] - offsets[sentence])
     capacity = max(longest + 1, min(BLOCK_TOKENS, offsets[last] - offsets[first] + last - first))
     text = (np.zeros(capacity, np.uint32), np.zeros(capacity + 1, np.uint32), np.zeros(capacity, np.bool_))
-    nodes = (np.empty(capacity, np.uint32), np.empty(capacity, np.uint32))
-    children = (np.empty(capacity, np.uint32), np.empty(capacity, np.uint32))
+    nodes = (np.empty(capacity, np.uint32), np.empty(capacity, slots.dtype))
+    children = (np.empty(capacity, slots.dtype), np.empty(capacity, slots.dtype))
     search = (np.empty(capacity, np.uint32), np.empty(capacity, np.uint32))
-    scored = (np.empty(capacity), np.empty(capacity, np.int32), np.empty(capacity, np.int32))
+    dtype = trace.context.dtype
+    scored = (np.empty(capacity), np.empty(capacity, dtype), np.empty(capacity, dtype))
     sentence = first
     while sentence < last:
         start, size = offsets[sentence] + sentence, 0
@@ -136,9 +141,12 @@ def _score_block(
     active = size
     child, longer_context = children[0], children[0] if gap == 0 else children[1]
     for k in range(2, order + 1):
-        _find_children(table.word, table.begin, slots, k, active, nodes, words, 0, child, search)
+        level = (table.levels[k], table.levels[k + 1])
+        _find_children(table.word, table.begin, slots, level, k, active, nodes, words, 0, child, search)
         if gap > 0:  # the context is not extended by the predicted word
-            _find_children(table.word, table.begin, slots, k, active, nodes, context_words, 1, longer_context, search)
+            _find_children(
+                table.word, table.begin, slots, level, k, active, nodes, context_words, 1, longer_context, search
+            )
         kept = 0
         for i in range(active):
             t, node, ngram, longer = position[i], parent[i], child[i], longer_context[i]
@@ -155,6 +163,7 @@ def _find_children(
     word: Any,
     begin: Any,
     slots: Any,
+    level: Any,
     order: int,
     active: int,
     nodes: Any,
@@ -165,7 +174,9 @@ def _find_children(
 ) -> None:
     """Write the children of the first `active` nodes by the words at their positions, plus `shift`, or the root.
 
-    Nodes are unsigned here: for signed numbers, numba checks whether an index counts from the end of an array.
+    Nodes are unsigned here: for signed numbers, numba checks whether an index counts from the end of an array. Children
+    outside the `level` of this order, which only a damaged table has, are ignored: the contents of large tables are not
+    checked when they are loaded.
     """
     position, parent = nodes
     if order == 2:
@@ -185,6 +196,8 @@ def _find_children(
     for i in range(active):
         node = np.uint64(parent[i])
         first, end = begin[node], begin[node + ONE]
+        if not level[0] <= first <= end <= level[1]:
+            first = end = level[0]
         child[i], size[i], pending[left] = first, end - first, i
         left += 1 if end - first > 1 else 0
     while left > 0:  # one step of each binary search, without branches to mispredict

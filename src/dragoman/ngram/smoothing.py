@@ -1,6 +1,7 @@
 """Smoothing methods: each turns counts into P(e_t | e_{t-n+1} ... e_{t-1}).
 
-`SMOOTHINGS` lists them. Each is a function of a `SmoothingTask` that returns a `BackoffEstimate`.
+`METHODS` lists those that say what becomes of the counts of a block of contexts, so that counts may be in memory or on
+disk. `SMOOTHINGS` lists all: functions of a `SmoothingTask`, whose counts are in memory, that return a `BackoffEstimate`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,17 @@ from numpy.typing import NDArray
 
 from dragoman.core.errors import DataError
 from dragoman.data.ranges import sum_ranges
-from dragoman.data.vocabulary import START
-from dragoman.ngram.counting import Counts, NgramCounts
-from dragoman.ngram.estimate import BLOCK_NGRAMS, BackoffEstimate, Begin, Floats, Masses, SmoothingTask, back_off
+from dragoman.ngram.counting import Counts
+from dragoman.ngram.estimate import (
+    BackoffEstimate,
+    Begin,
+    CountStatistics,
+    Floats,
+    Masses,
+    Smoothing,
+    SmoothingTask,
+    back_off,
+)
 from dragoman.ngram.heldout import InterpolationCoefficients, fit_coefficients
 from dragoman.ngram.trie import ROOT
 
@@ -26,26 +35,26 @@ FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # used if the counts of counts give no dis
 DEFAULT_FIRST_COEFFICIENT, DEFAULT_COEFFICIENT = 0.05, 0.5  # alpha_1, and alpha_m of longer contexts
 
 
-def _interpolate(task: SmoothingTask, totals: Callable[[int, Counts, Begin], Floats]) -> BackoffEstimate:
+def _interpolate(totals: Callable[[int, Counts, Begin], Floats]) -> Smoothing:
     """P(w | h) = c(hw) / total(h) + alpha(h) P(w | h'), where total(h) is c(h) or more."""
 
-    def masses(order: int) -> tuple[Counts, Masses]:
-        return task.raw(order), lambda counts, begin: (counts.astype(np.float32), totals(order, counts, begin))
+    def masses(order: int) -> Masses:
+        return lambda counts, begin: (counts.astype(np.float32), totals(order, counts, begin))
 
-    return task.estimate(masses)
+    return Smoothing(masses)
 
 
-def maximum_likelihood(task: SmoothingTask) -> BackoffEstimate:
+def maximum_likelihood(statistics: CountStatistics) -> Smoothing:
     """P(e_t | context) = c(context e_t) / c(context): eq. ngramlm:mle. Unseen words have probability 0."""
-    return _interpolate(task, lambda order, counts, begin: sum_ranges(begin, counts))
+    return _interpolate(lambda order, counts, begin: sum_ranges(begin, counts))
 
 
-def fixed_interpolation(task: SmoothingTask) -> BackoffEstimate:
+def fixed_interpolation(statistics: CountStatistics) -> Smoothing:
     """(1 - alpha_m) P_ML + alpha_m P_{m-1} with given alpha_m: eq. ngramlm:recursiveinterpolation."""
-    order = task.counts.trie.order
-    coefficients = task.coefficients or (DEFAULT_FIRST_COEFFICIENT, *[DEFAULT_COEFFICIENT] * (order - 1))
+    order = statistics.order
+    coefficients = statistics.coefficients or (DEFAULT_FIRST_COEFFICIENT, *[DEFAULT_COEFFICIENT] * (order - 1))
     # A short text may not have n-grams of the last orders.
-    return _interpolate_with(task, InterpolationCoefficients.fixed(coefficients[:order]))
+    return _interpolate_with(InterpolationCoefficients.fixed(coefficients[:order]))
 
 
 def fitted_interpolation(task: SmoothingTask, *, bucketed: bool) -> BackoffEstimate:
@@ -54,32 +63,32 @@ def fitted_interpolation(task: SmoothingTask, *, bucketed: bool) -> BackoffEstim
         raise DataError("fitted coefficients need held-out text: give --dev-text")
     corpus, counts = task.heldout
     coefficients = fit_coefficients(counts, task.zerogram, corpus, bucketed=bucketed)
-    return replace(_interpolate_with(task, coefficients), coefficients=coefficients)
+    return replace(task.estimate(_interpolate_with(coefficients)), coefficients=coefficients)
 
 
-def _interpolate_with(task: SmoothingTask, coefficients: InterpolationCoefficients) -> BackoffEstimate:
+def _interpolate_with(coefficients: InterpolationCoefficients) -> Smoothing:
     def totals(order: int, counts: Counts, begin: Begin) -> Floats:
         total = sum_ranges(begin, counts)
         with np.errstate(divide="ignore"):
             return np.divide(total, 1 - coefficients.alpha(order, total))
 
-    return _interpolate(task, totals)
+    return _interpolate(totals)
 
 
-def witten_bell(task: SmoothingTask) -> BackoffEstimate:
+def witten_bell(statistics: CountStatistics) -> Smoothing:
     """alpha(h) = N(h) / (N(h) + c(h)), where N(h) different words follow h (Witten and Bell 1991)."""
-    return _interpolate(task, lambda order, counts, begin: sum_ranges(begin, counts) + sum_ranges(begin, counts > 0))
+    return _interpolate(lambda order, counts, begin: sum_ranges(begin, counts) + sum_ranges(begin, counts > 0))
 
 
-def katz(task: SmoothingTask) -> BackoffEstimate:
+def katz(statistics: CountStatistics) -> Smoothing:
     """Good-Turing discounted counts, backing off to shorter contexts for unseen words (Katz 1987)."""
 
-    def masses(order: int) -> tuple[Counts, Masses]:
+    def masses(order: int) -> Masses:
         try:
-            ratios = good_turing(count_of_counts(task.raw(order), KATZ_MAX_COUNT + 1), KATZ_MAX_COUNT)
+            ratios = good_turing(statistics.count_of_counts(order, KATZ_MAX_COUNT + 1), KATZ_MAX_COUNT)
             discounts = None
         except DiscountError as error:
-            discounts = _fallback_discounts(task, order, error, "Good-Turing discounts")
+            discounts = _fallback_discounts(statistics, order, error, "Good-Turing discounts")
 
         def masses_of(counts: Counts, begin: Begin) -> tuple[Floats, Floats]:
             if discounts is None:
@@ -90,24 +99,22 @@ def katz(task: SmoothingTask) -> BackoffEstimate:
             undiscounted = (remaining >= total) & (total > 0)
             return mass, np.where(undiscounted, total + 1, total)  # leave some mass for unseen words
 
-        return task.raw(order), masses_of
+        return masses_of
 
-    return task.estimate(masses, back_off)
+    return Smoothing(masses, back_off)
 
 
-def discounting(task: SmoothingTask, discounts: Callable[[Floats], Floats], *, adjusted: bool) -> BackoffEstimate:
+def discounting(statistics: CountStatistics, discounts: Callable[[Floats], Floats], *, adjusted: bool) -> Smoothing:
     """Subtract D(c) from every count c.
 
     With adjusted counts (Kneser-Ney), lower orders count the different words that precede an n-gram.
     """
 
-    def masses(order: int) -> tuple[Counts, Masses]:
-        counts = adjusted_counts(task.counts, order) if adjusted else task.raw(order)
-        statistics = adjusted_count_of_counts(task.counts, order, counts) if adjusted else count_of_counts(counts, 2)
+    def masses(order: int) -> Masses:
         try:
-            D = discounts(statistics)
+            D = discounts(statistics.count_of_counts(order, 4, adjusted=adjusted))
         except DiscountError as error:
-            D = _fallback_discounts(task, order, error, "discounts")
+            D = _fallback_discounts(statistics, order, error, "discounts")
         D32 = D.astype(np.float32)
 
         def masses_of(counts: Counts, begin: Begin) -> tuple[NDArray[np.float32], Floats]:
@@ -115,14 +122,14 @@ def discounting(task: SmoothingTask, discounts: Callable[[Floats], Floats], *, a
             np.subtract(counts, mass, out=mass, dtype=np.float64, casting="same_kind")
             return mass, sum_ranges(begin, counts)
 
-        return counts, masses_of
+        return masses_of
 
-    return task.estimate(masses)
+    return Smoothing(masses, adjusted=adjusted)
 
 
-def _fallback_discounts(task: SmoothingTask, order: int, error: DiscountError, what: str) -> Floats:
+def _fallback_discounts(statistics: CountStatistics, order: int, error: DiscountError, what: str) -> Floats:
     discounts = ", ".join(map(str, FALLBACK_DISCOUNTS))
-    task.note(f"order {order}: no {what} from this text ({error}); using {discounts} for counts 1, 2, 3+")
+    statistics.note(f"order {order}: no {what} from this text ({error}); using {discounts} for counts 1, 2, 3+")
     return np.array([0.0, *FALLBACK_DISCOUNTS])
 
 
@@ -133,7 +140,7 @@ def stupid_backoff(task: SmoothingTask) -> BackoffEstimate:
     normalised scores are a back-off model with weights 0.4 Z(h') / Z(h).
     """
     trie = task.counts.trie
-    score = maximum_likelihood(replace(task, keep=None)).prob
+    score = replace(task, keep=None).estimate(maximum_likelihood(task)).prob
     words = score[trie.span(1)]
     words[:] = np.where(task.raw(1) > 0, words, STUPID_BACKOFF_FACTOR * task.zerogram)  # unseen: back off to order 0
     Z = np.ones(trie.contexts)
@@ -158,11 +165,6 @@ def stupid_backoff(task: SmoothingTask) -> BackoffEstimate:
 
 class DiscountError(ValueError):
     """The counts of counts give no usable discounts; the message says why."""
-
-
-def count_of_counts(counts: NDArray[np.integer], max_count: int) -> Floats:
-    """Return n_1, n_2, ..., n_max: how many n-grams occur once, twice, ... Index 0 is not used."""
-    return np.array([0.0, *(np.count_nonzero(counts == count) for count in range(1, max_count + 1))])
 
 
 def absolute_discount(n: Floats) -> Floats:
@@ -202,71 +204,28 @@ def good_turing(n: Floats, max_count: int) -> Floats:
     return ratios
 
 
-def adjusted_counts(counts: NgramCounts, order: int) -> Counts:
-    """Return the number of different words that precede each n-gram.
-
-    The highest order, and n-grams that begin with `<s>` and so have no left neighbour, keep their raw counts.
-    """
-    trie, raw = counts.trie, counts.of_order(order)
-    if order == trie.order:
-        return raw
-    first, longer = trie.levels[order], trie.span(order + 1)
-    suffix = trie.suffix[longer]
-    adjusted = np.zeros(len(raw), np.int32)
-    for start in range(0, len(suffix), BLOCK_NGRAMS):
-        block = slice(start, start + BLOCK_NGRAMS)
-        is_counted = (counts.of_order(order + 1)[block] > 0) & (suffix[block] >= first)
-        np.add.at(adjusted, suffix[block][is_counted] - np.int32(first), np.int32(1))
-    node = 1 + START + 1  # the first n-gram that does not begin with <s>: those that do are sorted first
-    for _ in range(1, order):
-        node = int(trie.begin[node])
-    starts = node - first
-    adjusted[:starts] = raw[:starts]
-    return adjusted
+def _in_memory(method: Callable[[CountStatistics], Smoothing], task: SmoothingTask) -> BackoffEstimate:
+    return task.estimate(method(task))
 
 
-def adjusted_count_of_counts(counts: NgramCounts, order: int, adjusted: Counts) -> Floats:
-    """Return the counts of adjusted counts, as KenLM's `lmplz` computes them.
-
-    `lmplz` takes the suffixes of the very last n-gram (comparing words from right to left) at their raw counts. The
-    effect on the estimate is tiny, but needed to agree with `lmplz` to the last digit.
-    """
-    statistics = count_of_counts(adjusted, 4)
-    if order < counts.trie.order:
-        for node in _last_suffixes(counts):
-            position = node - counts.trie.levels[order]
-            if 0 <= position < len(adjusted):
-                statistics += count_of_counts(counts.of_order(order)[position : position + 1], 4)
-                statistics -= count_of_counts(adjusted[position : position + 1], 4)
-    return statistics
-
-
-def _last_suffixes(counts: NgramCounts) -> list[int]:
-    """Return the suffixes, from one word up, of the last n-gram when words are compared from right to left."""
-    trie = counts.trie
-    node = trie.levels[1] + int(np.flatnonzero(counts.of_order(1)).max(initial=0))
-    suffixes = [node]
-    for order in range(2, trie.order + 1):
-        span = trie.span(order)
-        longer = np.flatnonzero((trie.suffix[span] == node) & (counts.of_order(order) > 0))
-        if not len(longer):  # it begins with <s>
-            break
-        node = span.start + int(longer[-1])  # sorted by first word: the last is the largest
-        suffixes.append(node)
-    return suffixes
-
-
-SMOOTHINGS: dict[str, Callable[[SmoothingTask], BackoffEstimate]] = {
+# Methods that work on counts wherever these are stored.
+METHODS: dict[str, Callable[[CountStatistics], Smoothing]] = {
     "maximum-likelihood": maximum_likelihood,
-    "whole-prefix": maximum_likelihood,  # with counts of sentence beginnings
     "interpolated": fixed_interpolation,
-    "interpolated-fitted": partial(fitted_interpolation, bucketed=False),
-    "interpolated-bucketed": partial(fitted_interpolation, bucketed=True),
     "witten-bell": witten_bell,
     "katz": katz,
     "absolute-discounting": partial(discounting, discounts=absolute_discount, adjusted=False),  # Ney et al. 1994
     "kneser-ney": partial(discounting, discounts=absolute_discount, adjusted=True),
     "modified-kneser-ney": partial(discounting, discounts=modified_discounts, adjusted=True),
+}
+# All methods, for counts in memory.
+SMOOTHINGS: dict[str, Callable[[SmoothingTask], BackoffEstimate]] = {
+    "maximum-likelihood": partial(_in_memory, maximum_likelihood),
+    "whole-prefix": partial(_in_memory, maximum_likelihood),  # with counts of sentence beginnings
+    "interpolated": partial(_in_memory, fixed_interpolation),
+    "interpolated-fitted": partial(fitted_interpolation, bucketed=False),
+    "interpolated-bucketed": partial(fitted_interpolation, bucketed=True),
+    **{name: partial(_in_memory, METHODS[name]) for name in list(METHODS)[2:]},
     "stupid-backoff": stupid_backoff,
 }
 FITTED_SMOOTHINGS = {"interpolated-fitted", "interpolated-bucketed"}  # these need held-out text

@@ -15,7 +15,13 @@ from dragoman.core.errors import DataError
 from dragoman.core.types import Json
 from dragoman.data.corpus import Corpus
 from dragoman.data.ranges import offsets_of
-from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE, ClosedVocabulary, UniformUnknownWords, UnknownWordModel
+from dragoman.data.unknown_words import (
+    DEFAULT_LANGUAGE_SIZE,
+    ClosedVocabulary,
+    DistinctWords,
+    UniformUnknownWords,
+    UnknownWordModel,
+)
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.evaluation.likelihood import token_log_probs, unknown_log_probs
 from dragoman.models.language_model import LanguageModel
@@ -45,7 +51,7 @@ class SpellingModel:
     log_outside: float  # log of the probability that the character model gives to all spellings outside V
 
     @classmethod
-    def train(cls, corpus: Corpus, order: int = 6) -> SpellingModel:
+    def train(cls, corpus: DistinctWords, order: int = 6) -> SpellingModel:
         """Train on the distinct words of a text, including those outside the vocabulary.
 
         Each word is used once, because an unknown word resembles a type more than a token. Using only rare words
@@ -108,7 +114,7 @@ class SpellingModel:
 
 
 def create_unknown_word_model(
-    name: str, corpus: Corpus, language_size: int = DEFAULT_LANGUAGE_SIZE
+    name: str, corpus: DistinctWords, language_size: int = DEFAULT_LANGUAGE_SIZE
 ) -> UnknownWordModel:
     """Create the unknown-word model of this name for the vocabulary of a training text."""
     match name:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dragoman.core.kernels import inline_kernel, kernel
 from dragoman.data.vocabulary import START
 from dragoman.ngram.estimate import BackoffEstimate
-from dragoman.ngram.trie import ROOT, Trie, Words, advance, word_type
+from dragoman.ngram.trie import ROOT, Trie, Words, advance, node_type, word_type
 
 NO_CODEBOOK = np.zeros((0, 256), np.float32)  # the codebook of a table that is not quantised
 MAX_DEVIATION = 1e-2  # of the sum of a distribution from one: probabilities are stored in 32 or 8 bits
@@ -28,7 +28,7 @@ class TableArrays(NamedTuple):
 
     levels: NDArray[np.int64]
     word: Words
-    begin: NDArray[np.int32]
+    begin: NDArray[np.signedinteger]
     log_prob: NDArray[np.float32] | NDArray[np.uint8]
     log_backoff: NDArray[np.float32]
     codebook: NDArray[np.float32]
@@ -104,19 +104,20 @@ def renormalize(table: NgramTable) -> NgramTable:
 def keep_nodes(table: NgramTable, keep: NDArray[np.bool_]) -> NgramTable:
     """Return a table of the nodes in `keep`, which must include the context of every node in it."""
     trie = table.trie
-    before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int32)  # number of kept nodes before each node
+    dtype = node_type(int(np.count_nonzero(keep)))
+    before = np.concatenate([[0], np.cumsum(keep)]).astype(dtype)  # number of kept nodes before each node
     levels = [int(before[level]) for level in trie.levels]
     while levels[-1] == levels[-2]:  # an order without n-grams
         levels.pop()
     contexts = np.flatnonzero(keep[: trie.contexts])[: levels[-2]]
-    begin = np.append(before[trie.begin[contexts]], levels[-1]).astype(np.int32)
+    begin = np.append(before[trie.begin[contexts]], levels[-1]).astype(dtype)
     smaller = Trie(tuple(levels), trie.word[keep], begin)
     normalizer = None if table.log_normalizer is None else table.log_normalizer[contexts]
     return NgramTable(smaller, table.log_prob[keep], table.log_backoff[contexts], table.codebook, normalizer)
 
 
-def validate_table(table: NgramTable, vocab_size: int) -> None:
-    """Raise ValueError if a table read from a file is not valid: kernels do not check array bounds."""
+def validate_layout(table: NgramTable, vocab_size: int) -> None:
+    """Raise ValueError if the arrays of a table read from a file do not fit together. Reads only the unigrams."""
     trie, levels = table.trie, table.trie.levels
     _require(
         all(type(level) is int for level in levels)
@@ -127,7 +128,7 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
     contexts, nodes = trie.contexts, trie.nodes
     for name, array, dtype, shape in (
         ("word", trie.word, word_type(vocab_size).str[1:], (nodes,)),
-        ("begin", trie.begin, "i4", (contexts + 1,)),
+        ("begin", trie.begin, node_type(nodes).str[1:], (contexts + 1,)),
         ("log_prob", table.log_prob, "u1" if table.quantized else "f4", (nodes,)),
         ("log_backoff", table.log_backoff, "f4", (contexts,)),
         ("codebook", table.codebook, "f4", (trie.order + 1 if table.quantized else 0, 256)),
@@ -138,9 +139,16 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
     _require(
         all(trie.begin[levels[k]] == levels[k + 1] for k in range(trie.order))
         and trie.begin[-1] == nodes
-        and bool(np.all(trie.begin[:-1] <= trie.begin[1:])),
+        and _is_ascending(trie.begin[: levels[2] + 1]),
         "begin does not divide the orders",
     )
+
+
+def validate_table(table: NgramTable, vocab_size: int) -> None:
+    """Raise ValueError if a table read from a file is not valid: most kernels do not check array bounds."""
+    validate_layout(table, vocab_size)
+    trie, levels = table.trie, table.trie.levels
+    _require(_is_ascending(trie.begin), "begin does not divide the orders")
     _require(_is_sorted(_read_only(trie.word), _read_only(trie.begin), vocab_size), "the n-grams are not sorted")
     values = table.codebook if table.quantized else table.log_prob
     _require(bool(np.all(values <= ROUNDING)), "log_prob has values above 0")
@@ -153,11 +161,16 @@ def validate_table(table: NgramTable, vocab_size: int) -> None:
 
 def check_sums(table: NgramTable) -> None:
     """Raise ValueError if the distribution of a context does not sum to one."""
+    table.trie.require_valid()
     trie, total = table.trie, float(np.exp(table.values(1), dtype=float).sum())
     _require(abs(total - 1.0) < MAX_DEVIATION, f"the probabilities of the unigrams sum to {total:.4g}, not to one")
-    check = partial(_find_unnormalized, table.arrays(), np.zeros(trie.contexts, np.int32))
+    check = partial(_find_unnormalized, table.arrays(), np.zeros(trie.contexts, trie.begin.dtype))
     for node, total in trie.for_each_level(check):
         _require(node < 0, f"the probabilities after context {node} sum to {total:.4g}, not to one")
+
+
+def _is_ascending(begin: NDArray[np.signedinteger]) -> bool:
+    return bool(np.all(begin[:-1] <= begin[1:]))
 
 
 def _require(condition: bool, problem: str) -> None:

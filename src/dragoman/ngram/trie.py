@@ -24,6 +24,7 @@ from dragoman.core.threads import parallel_map, split_range
 R = TypeVar("R")
 
 ROOT = 0
+MAX_NODES = 2**31 - 1  # whose numbers take 32 bits
 Words = NDArray[np.integer]  # in 16 or 32 bits
 
 
@@ -32,23 +33,35 @@ def word_type(vocab_size: int) -> np.dtype[np.integer]:
     return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.int32)
 
 
+def node_type(nodes: int) -> np.dtype[np.signedinteger]:
+    """Return the type of the numbers of nodes: 32 bits if they suffice."""
+    return np.dtype(np.int32 if nodes <= MAX_NODES else np.int64)
+
+
 @dataclass(frozen=True)
 class Trie:
     """The strings of an n-gram model, without their probabilities."""
 
     levels: tuple[int, ...]  # levels[k] is the first node of order k; the last entry is the number of nodes
     word: Words  # (nodes,) the last word of each string
-    begin: NDArray[np.int32]  # (contexts + 1,) the first child of each context
-    known_suffix: NDArray[np.int32] | None = None  # (nodes,) if counting has found it
+    begin: NDArray[np.signedinteger]  # (contexts + 1,) the first child of each context
+    known_suffix: NDArray[np.signedinteger] | None = None  # (nodes,) if counting has found it
+    check: Callable[[], None] | None = None  # raises an error if the arrays, not checked yet, are not valid
 
     @cached_property
-    def suffix(self) -> NDArray[np.int32]:
+    def suffix(self) -> NDArray[np.signedinteger]:
         """The longest shorter string that ends each string.  # (nodes,)"""
         if self.known_suffix is not None:
             return self.known_suffix
-        suffix = np.zeros(self.nodes, np.int32)
+        self.require_valid()
+        suffix = np.zeros(self.nodes, self.begin.dtype)
         self.for_each_level(partial(_link_suffixes, self.word, self.begin, suffix))
         return suffix
+
+    def require_valid(self) -> None:
+        """Raise an error if the arrays are not valid. Kernels other than those of scoring rely on them."""
+        if self.check is not None:
+            self.check()
 
     @property
     def order(self) -> int:
