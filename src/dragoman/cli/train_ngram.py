@@ -9,6 +9,7 @@ from dragoman.cli.cluster import cluster_with_progress, parse_class_count
 from dragoman.cli.messages import grouped_warnings, status, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
 from dragoman.cli.options import lock_output, parse_numbers
+from dragoman.cli.spark_options import SparkTrainingOptions
 from dragoman.cli.training import LanguageModelOptions, report_model, suggest_next_commands
 from dragoman.core.errors import DataError
 
@@ -96,6 +97,14 @@ def format_coefficients(model: NgramModel, dev_text: str | None) -> str:
     return f"coefficients fitted on {source}: {', '.join(ranges)}"
 
 
+def format_sizes(model: NgramModel) -> str:
+    """Describe how many n-grams of each order a model has."""
+    counts = model.table.trie.sizes()
+    if len(counts) > MAX_LISTED_ORDERS:
+        return f"{sum(counts):,} n-grams of orders 1 to {len(counts)}"
+    return ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1))
+
+
 @with_option_groups
 def train_ngram(
     options: LanguageModelOptions,
@@ -110,6 +119,7 @@ def train_ngram(
     no_interpolate_unigrams: Annotated[
         bool, option("--no-interpolate-unigrams", "Give the mass that unigrams discount to <unk> only.")
     ] = False,
+    spark: SparkTrainingOptions = SparkTrainingOptions(),
 ) -> None:
     from dragoman.io.storage import check_output_directory
     from dragoman.ngram.model import NgramModel
@@ -119,16 +129,17 @@ def train_ngram(
     config = ngrams.config(
         entropy_prune=entropy_prune, quantise=quantise, gap=gap, interpolate_unigrams=not no_interpolate_unigrams
     )
+    if spark.is_chosen:
+        from dragoman.cli.train_ngram_spark import train_ngram_spark
+
+        train_ngram_spark(options, config, spark)
+        return
     data = options.read()
     if ngrams.order is None and data.corpus.vocab.segmenter.kind == "char":
         config = config.model_copy(update={"order": CHARACTER_ORDER})
     with status("counting"), grouped_warnings():
         model = NgramModel.train(data.corpus, config, unknown=data.unknown, heldout=data.dev)
-    counts = model.table.trie.sizes()
-    size = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1))
-    if len(counts) > MAX_LISTED_ORDERS:
-        size = f"{sum(counts):,} n-grams of orders 1 to {len(counts)}"
-    report_model(options, data, model, size, format_coefficients(model, options.dev_text), save=True)
+    report_model(options, data, model, format_sizes(model), format_coefficients(model, options.dev_text), save=True)
     suggest_next_commands(options)
 
 

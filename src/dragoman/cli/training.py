@@ -16,6 +16,7 @@ from dragoman.core.errors import DataError
 MOSTLY_KNOWN = 0.9  # share of known words in a text that is already split into tokens
 
 if TYPE_CHECKING:
+    from dragoman.core.types import Json
     from dragoman.data.corpus import Corpus
     from dragoman.data.unknown_words import UnknownWordModel
     from dragoman.data.vocabulary import Vocab
@@ -51,23 +52,33 @@ class VocabOptions(OptionGroup):
 
         return None if self.vocab_from is None else load(self.vocab_from)
 
+    @property
+    def lowest_count(self) -> int:
+        """The count below which tokens become `<unk>`."""
+        return max(self.min_count, 2) if self.replace_singletons else self.min_count
+
+    def check_unchanged(self) -> None:
+        """Raise an error if options would change a given vocabulary."""
+        if self.lowest_count > 1 or self.max_size is not None or self.units != "auto":
+            names = "--min-count, --max-size, --replace-singletons and --units"
+            raise DataError(f"--vocab uses a vocabulary without changes; remove {names}")
+
     def read(self, text: str, field: str | None, vocab_model: Model | None) -> Corpus:
         """Read a text with this vocabulary, or that of `vocab_model`."""
         from dragoman.data.corpus import Corpus
         from dragoman.data.formats import display_name
         from dragoman.data.segmenters import token_name
 
-        min_count = max(self.min_count, 2) if self.replace_singletons else self.min_count
         if vocab_model is None:
             with grouped_warnings():
-                corpus = Corpus.read(text, field=field, min_count=min_count, max_size=self.max_size, units=self.units)
+                corpus = Corpus.read(
+                    text, field=field, min_count=self.lowest_count, max_size=self.max_size, units=self.units
+                )
             if (segmenter := corpus.vocab.segmenter).kind != "word":
                 hint = "; to split it at spaces only, use --units word" if self.units == "auto" else ""
                 info(f"{display_name(text)}: split into {token_name(segmenter)}s (--units {segmenter.spec}){hint}")
-        elif min_count > 1 or self.max_size is not None or self.units != "auto":
-            names = "--min-count, --max-size, --replace-singletons and --units"
-            raise DataError(f"--vocab uses a vocabulary without changes; remove {names}")
         else:
+            self.check_unchanged()
             corpus = read_with_vocab(text, vocab_model.vocab, field, training=True)
         if not corpus.num_words:
             raise DataError(f"{display_name(text)}: the text has no words")
@@ -124,7 +135,7 @@ class LanguageModelOptions(OptionGroup):
             dev = None
             if self.dev_text is not None:
                 dev = read_dev(self.dev_text, corpus.vocab, field_for(self.dev_text, self.field, self.text))
-            data = TrainingData(corpus, self._unknown_word_model(corpus, vocab_model), dev, start_time)
+            data = TrainingData(corpus, self.unknown_word_model(corpus, vocab_model), dev, start_time)
         if (vocab_name := self.vocab.vocab_from or base_name) is not None:
             tokens = f"{token_name(corpus.vocab.segmenter)}s"
             counts = f"{len(corpus.unknown_positions):,} of {corpus.num_words:,} {tokens}"
@@ -133,7 +144,7 @@ class LanguageModelOptions(OptionGroup):
             warn_if_mostly_unknown(corpus, display_name(self.text))
         return data
 
-    def _unknown_word_model(self, corpus: Corpus, vocab_model: Model | None) -> UnknownWordModel:
+    def unknown_word_model(self, corpus: Corpus, vocab_model: Model | None) -> UnknownWordModel:
         """Return the unknown-word model. By default that of the model of --vocab, so that the two can be mixed."""
         from dragoman.data.unknown_words import DEFAULT_LANGUAGE_SIZE
         from dragoman.ngram.spelling import create_unknown_word_model
@@ -180,12 +191,14 @@ def report_model(
     coefficients: str = "",
     *,
     save: bool = False,
+    fingerprint: dict[str, Json] | None = None,
 ) -> None:
     """Print the size of a model, the time it took and its perplexity on the dev text; write its model card.
 
     Args:
         coefficients: A description of those that were fitted, if any.
         save: Write the whole model, which is not written yet.
+        fingerprint: That of the training text, if `data` does not have the text.
     """
     from dragoman.data.detokenize import looks_unsegmented
     from dragoman.data.segmenters import token_name
@@ -199,7 +212,7 @@ def report_model(
     messages = [f"{options.output}: {size}; {model.vocab.num_known - 1:,} known {tokens}; {seconds:.1f} seconds"]
     if coefficients:
         messages.append(coefficients)
-    scores, fingerprints = list[CardScore](), {"train": data.corpus.fingerprint()}
+    scores, fingerprints = list[CardScore](), {"train": fingerprint or data.corpus.fingerprint()}
     if data.dev is not None and options.dev_text is not None:
         caution = "; the coefficients were fitted on this text" if coefficients else ""
         evaluation = evaluate_language_model(model, data.dev, true_log_probs_of(options.dev_text, data.dev))

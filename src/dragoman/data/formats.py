@@ -39,7 +39,7 @@ def read_text(path: str | Path, field: str | None = None) -> bytes:
         return _tsv_column(text, field or "1", source)
     if file_type == "jsonl":
         lines = enumerate(_split_lines(text), 1)
-        return b"".join(_jsonl_value(line, field or "text", source, number) + b"\n" for number, line in lines)
+        return b"".join(parse_jsonl_value(line, field or "text", source, number) + b"\n" for number, line in lines)
     if field is not None:
         raise DataError(f"{source}: a field ({field}) can be selected in .tsv and .jsonl files only")
     if file_type in SUBTITLES:
@@ -189,7 +189,8 @@ def column_number(field: str, source: str) -> int:
     return number
 
 
-def _jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
+def parse_jsonl_value(line: bytes, field: str, source: str, number: int) -> bytes:
+    """Return the value of a key of a line of JSON, which must be a string, in one line; errors name `source:number`."""
     try:
         record = json.loads(line)
         value = record[field] if isinstance(record, dict) else None

@@ -79,7 +79,7 @@ def katz(task: SmoothingTask) -> BackoffEstimate:
             ratios = good_turing(count_of_counts(task.raw(order), KATZ_MAX_COUNT + 1), KATZ_MAX_COUNT)
             discounts = None
         except DiscountError as error:
-            discounts = _fallback_discounts(task, order, error, "Good-Turing discounts")
+            discounts = fallback_discounts(task, order, error, "Good-Turing discounts")
 
         def masses_of(counts: Counts, begin: Begin) -> tuple[Floats, Floats]:
             if discounts is None:
@@ -107,7 +107,7 @@ def discounting(task: SmoothingTask, discounts: Callable[[Floats], Floats], *, a
         try:
             D = discounts(statistics)
         except DiscountError as error:
-            D = _fallback_discounts(task, order, error, "discounts")
+            D = fallback_discounts(task, order, error, "discounts")
         D32 = D.astype(np.float32)
 
         def masses_of(counts: Counts, begin: Begin) -> tuple[NDArray[np.float32], Floats]:
@@ -120,7 +120,8 @@ def discounting(task: SmoothingTask, discounts: Callable[[Floats], Floats], *, a
     return task.estimate(masses)
 
 
-def _fallback_discounts(task: SmoothingTask, order: int, error: DiscountError, what: str) -> Floats:
+def fallback_discounts(task: SmoothingTask, order: int, error: DiscountError, what: str) -> Floats:
+    """Return the discounts that are used if a text gives none, and note why."""
     discounts = ", ".join(map(str, FALLBACK_DISCOUNTS))
     task.note(f"order {order}: no {what} from this text ({error}); using {discounts} for counts 1, 2, 3+")
     return np.array([0.0, *FALLBACK_DISCOUNTS])
