@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytestmark = pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java, which is not installed")
 
-NOUNS = ("cat", "dog", "bird", "mouse", "Straße", "naïve\u2028x", "a\rb", "\u00a0")
+NOUNS = ("cat", "dog", "bird", "mouse", "Straße", "naïve\u2028x", "\u00a0")
 VERBS = ("saw", "heard", "met", "left")
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
@@ -68,7 +68,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three files: plain, with CR LF and a byte order mark, and gzip without a final line break."""
     directory = tmp_path_factory.mktemp("texts")
     parts = [sentences(300, seed) for seed in (1, 2, 3)]
-    parts[1][7] = "<unk> saw the cat"
+    parts[1][7:9] = ["<unk> saw the cat", "a\rb saw a\vb"]
     (directory / "a.txt").write_bytes("".join(f"{line}\n" for line in parts[0]).encode())
     (directory / "b c.txt").write_bytes(b"\xef\xbb\xbf" + "".join(f"{line}\r\n" for line in parts[1]).encode())
     (directory / "d.txt.gz").write_bytes(gzip.compress("\n".join(parts[2]).encode()))
@@ -203,14 +203,12 @@ def check_counts(spark: SparkSession, path: Path, corpus: Corpus) -> None:
     assert tuple(row["word"] for row in words) == corpus.vocab.tokens
 
 
-@pytest.mark.parametrize("prune", [(), (0, 1)])
 def test_stupid_backoff_survives_a_killed_worker(
     spark: SparkSession,
     texts: Path,
     text: bytes,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    prune: tuple[int, ...],
 ) -> None:
     from dragoman.ngram.model import NgramConfig
     from dragoman.spark import train, train_ngram
@@ -222,7 +220,7 @@ def test_stupid_backoff_survives_a_killed_worker(
 
     original = train.read_lines
     monkeypatch.setattr(train, "read_lines", read_and_kill)
-    config = NgramConfig(order=3, smoothing="stupid-backoff", prune=prune)
+    config = NgramConfig(order=3, smoothing="stupid-backoff", prune=(0, 1))
     source = train.VocabularySource(units="word")
     trained = train_ngram(
         spark, [str(texts / "*")], config, source, unknown=lambda c: UniformUnknownWords(c.vocab.num_known)
@@ -232,18 +230,21 @@ def test_stupid_backoff_survives_a_killed_worker(
 
 
 def test_short_sentences_and_a_given_vocabulary(spark: SparkSession, tmp_path: Path) -> None:
-    """No sentence has five words, no discounts can be computed, and the tokens are those of another model."""
+    """No sentence has four words, no discounts can be computed, and the tokens are those of another model."""
+    from dragoman.ngram.model import NgramConfig
     from dragoman.spark import train, train_ngram
 
-    (tmp_path / "short.txt").write_text("ab\n\nb\nab\n")
+    lines, config = ["b", "", "b", "a"], NgramConfig(order=4)
+    (tmp_path / "short.txt").write_text("".join(f"{line}\n" for line in lines))
     vocab = Corpus.from_sentences(["abc"], units="char").vocab
     source = train.VocabularySource(vocab)
-    with pytest.warns(UserWarning, match="order 1: no discounts from this text"):
+    with pytest.warns(UserWarning, match="no discounts from this text"):
         trained = train_ngram(
-            spark, [str(tmp_path)], source=source, unknown=lambda c: UniformUnknownWords(c.vocab.num_known)
+            spark, [str(tmp_path)], config, source, unknown=lambda c: UniformUnknownWords(c.vocab.num_known)
         )
-    with pytest.warns(UserWarning, match="order 1: no discounts from this text"):
-        expected = NgramModel.train(Corpus.from_sentences(["ab", "", "b", "ab"], vocab))
+    with pytest.warns(UserWarning, match="no discounts from this text"):
+        expected = NgramModel.train(Corpus.from_sentences(lines, vocab), config)
+    assert expected.table.trie.order == 3
     assert_equal_models(trained.model, expected)
     assert trained.model.notes == expected.notes
 

@@ -34,6 +34,7 @@ class NgramCountTables:
 
     tables: tuple[DataFrame, ...]  # [k - 1]: order k
     sizes: tuple[int, ...]  # n-grams of each order that occur
+    count_of_counts: tuple[NDArray[np.float64], ...]  # n_1 to n_4 of each order's adjusted counts; index 0 is not used
 
     @property
     def order(self) -> int:
@@ -80,7 +81,11 @@ def count_ngrams(windows: DataFrame, order: int, *, adjusted: bool) -> NgramCoun
         )
         tables.append(table.persist())
     tables.reverse()
-    return NgramCountTables(tuple(tables), tuple(table.count() for table in tables))
+    adjusted_count = sf.col("adjusted")
+    numbers = [sf.count(sf.when(adjusted_count == number, 1)) for number in range(1, MAX_STATISTIC + 1)]
+    statistics = [table.agg(sf.count("*"), *numbers).collect()[0] for table in tables]
+    sizes = tuple(size for size, *_ in statistics)
+    return NgramCountTables(tuple(tables), sizes, tuple(np.array([0.0, *row[1:]]) for row in statistics))
 
 
 def _longest(windows: DataFrame, order: int) -> int:
@@ -109,7 +114,7 @@ def adjusted_count_of_counts(counts: NgramCountTables) -> list[NDArray[np.float6
 
     The suffixes of the last n-gram, comparing words from right to left, count with their raw counts, as in `lmplz`.
     """
-    statistics = [_count_of_counts(table) for table in counts.tables]
+    statistics = [numbers.copy() for numbers in counts.count_of_counts]
     suffix: list[int] = []
     for order in range(1, counts.order):
         table = counts.of_order(order)
@@ -122,8 +127,3 @@ def adjusted_count_of_counts(counts: NgramCountTables) -> list[NDArray[np.float6
             if 0 < row[column] <= MAX_STATISTIC:
                 statistics[order - 1][row[column]] += sign
     return statistics
-
-
-def _count_of_counts(table: DataFrame) -> NDArray[np.float64]:
-    numbers = [sf.count(sf.when(sf.col("adjusted") == number, 1)) for number in range(1, MAX_STATISTIC + 1)]
-    return np.array([0.0, *table.agg(*numbers).collect()[0]])
