@@ -40,6 +40,11 @@ SETTINGS = {
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.autoBroadcastJoinThreshold": "2k",  # joins of both kinds
     "spark.driver.memory": "1g",
+    # For texts as small as these, compiling takes longer than interpreting.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
 }
 
 

@@ -88,7 +88,9 @@ Example:
   dragoman inspect saliency lstm "he sees himself" --word himself
   dragoman inspect gradients rnn gru lstm --text test.txt
 """
-SPARK_HELP = """Score, translate or deduplicate millions of lines with Spark, on one machine or a cluster.
+SPARK_HELP = """Score, translate or deduplicate millions of lines with Spark.
+
+Spark runs on the cores of this machine, or on a cluster (--master). It needs Java and the extra dragoman[spark].
 
 \b
 Example:

@@ -30,9 +30,10 @@ def spark_dedup(
         ),
     ] = "simplified",
 ) -> None:
-    """Remove duplicate lines: the first of each group stays.
+    """Remove duplicate lines.
 
-    Blank lines have no duplicates. The rows that stay are in the order of the input, and keep their ids.
+    The first of each group of duplicates stays. Blank lines have no duplicates. The rows that stay are in the order of the
+    input, and keep their ids.
 
     \b
     Example:

@@ -21,10 +21,10 @@ def spark_score(
     ] = None,
     threads: WorkerThreads = 1,
 ) -> None:
-    """Compute the log-probability of each line, as dragoman score does.
+    """Compute the log-probability of each line.
 
-    The output has the rows of the input in the same order, with the column log_prob; text has only this column. Rows
-    have an id: that of the input, if there is one, otherwise the number of the line.
+    It is that of dragoman score. The output has the rows of the input in the same order, with the column log_prob; text has
+    only this column. Rows have an id: that of the input, if there is one, otherwise the number of the line.
 
     \b
     Example:

@@ -21,11 +21,11 @@ def spark_translate(
     beam_size: BeamSize = DEFAULT_BEAM_SIZE,
     threads: WorkerThreads = 1,
 ) -> None:
-    """Translate each line, as dragoman translate does.
+    """Translate each line.
 
-    The output has the rows of the input in the same order, with the column translation; text has only this column.
-    Rows have an id: that of the input, if there is one, otherwise the number of the line. Options of the search other
-    than the beam size are those of dragoman translate by default.
+    The translation is that of dragoman translate. The output has the rows of the input in the same order, with the column
+    translation; text has only this column. Rows have an id: that of the input, if there is one, otherwise the number of the
+    line. Options of the search other than the beam size are those of dragoman translate by default.
 
     \b
     Example:
