@@ -15,11 +15,11 @@ memory=${WORKER_MEMORY:-2g}
 host=127.0.0.1
 
 wait_for() { # FILE PATTERN: wait until a line of a log matches
-  for _ in $(seq 600); do
+  for _ in $(seq 1500); do
     if grep -q "$2" "$1" 2>/dev/null; then return; fi
     sleep 0.2
   done
-  echo "$1: no line with '$2' after two minutes" >&2
+  echo "$1: no line with '$2' after five minutes" >&2
   exit 1
 }
 

@@ -95,7 +95,7 @@ Spark runs on the cores of this machine, or on a cluster (--master). It needs Ja
 \b
 Example:
   dragoman spark score kn5 --text 'text/*.gz' -o scores.parquet
-  dragoman spark translate de-en --text news.jsonl -o news.en.jsonl --master spark://host:7077
+  dragoman spark translate de-en --text news.jsonl -o news.en.jsonl
   dragoman spark dedup --text 'text/*.gz' -o distinct.txt
 """
 GROUPS = {

@@ -44,11 +44,12 @@ class Level:
     order: int
     ngrams: DataFrame
     contexts: DataFrame
+    stored: tuple[DataFrame, ...]  # what Spark keeps for this level
 
     def unpersist(self) -> None:
         """Free the storage of the tables."""
-        self.ngrams.unpersist()
-        self.contexts.unpersist()
+        for frame in self.stored:
+            frame.unpersist()
 
 
 @dataclass(frozen=True)
@@ -142,16 +143,14 @@ def discounting_level(
         sf.sum(thresholds.keeps(order).cast("long")).alias("children"),
     )
     alpha = sf.greatest(sf.lit(0.0), 1.0 - sf.col("covered") / sf.col("total"))
-    contexts = sums.withColumn("alpha", alpha).persist()
+    added = {"alpha": alpha, "backoff": alpha.cast("float"), "normalizer": sf.lit(1.0)}
+    contexts = sums.withColumns(added).persist()
     joined = ngrams.join(contexts.select(*names[:-1], "total", "alpha"), names[:-1]).join(
         _as_suffix(shorter, order), names[1:]
     )
     prob = sf.col("mass") / sf.col("total") + sf.col("alpha") * sf.col("lower")
-    return Level(
-        order,
-        joined.select(*names, "count", prob.cast("float").alias("prob")).persist(),
-        contexts.withColumn("backoff", sf.col("alpha").cast("float")).withColumn("normalizer", sf.lit(1.0)),
-    )
+    ngrams = joined.select(*names, "count", prob.cast("float").alias("prob")).persist()
+    return Level(order, ngrams, contexts, (ngrams, contexts))
 
 
 def stupid_unigrams(scores: Singles, counts: NDArray[np.int64], zerogram: Floats) -> tuple[Singles, Unigrams]:
@@ -190,11 +189,12 @@ def stupid_level(
         sf.sum(kept.cast("long")).alias("children"),
     )
     Z = sf.col("listed") + factor * (sf.col("shorter") - sf.col("covered"))
-    contexts = _with_shorter(sums, normalizers, order).withColumn("normalizer", Z).persist()
+    contexts = _with_shorter(sums, normalizers, order).withColumn("normalizer", Z)
+    backoff = (factor * sf.col("shorter") / sf.col("normalizer")).cast("float")
+    contexts = contexts.withColumn("backoff", backoff).persist()
     prob = (sf.col("prob") / sf.col("normalizer")).cast("float").alias("prob")
     normalized = scores.join(contexts.select(*names[:-1], "normalizer"), names[:-1]).select(*names, "count", prob)
-    backoff = (factor * sf.col("shorter") / sf.col("normalizer")).cast("float")
-    return Level(order, normalized.persist(), contexts.withColumn("backoff", backoff)), scores
+    return Level(order, normalized, contexts, (scores, contexts)), scores
 
 
 def _with_shorter(contexts: DataFrame, normalizers: DataFrame, order: int) -> DataFrame:

@@ -132,14 +132,17 @@ def spark_errors() -> Iterator[None]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    ended = "Spark's process has ended; it may need more memory, such as --spark-conf spark.driver.memory=8g"
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise describe_spark_error(str(error)) from error
-    except ConnectionError as error:
-        raise DragomanError(
-            "Spark's process has ended; it may need more memory (--spark-conf spark.driver.memory=8g)"
-        ) from error
+        try:
+            text = str(error)
+        except (ConnectionRefusedError, ConnectionResetError, Py4JError):  # the text would come from that process
+            text = ""
+        raise describe_spark_error(text) if text else DragomanError(ended) from error
+    except (ConnectionRefusedError, ConnectionResetError) as error:
+        raise DragomanError(ended) from error
 
 
 def describe_spark_error(text: str) -> DragomanError:
