@@ -11,7 +11,7 @@ import yaml
 
 import dragoman
 from command import COMMAND, DEV, KEYS, ODD, TRAIN, in_a_process, modules_after
-from dragoman.cli.commands import COMMANDS, INSPECT_COMMANDS, TRAIN_COMMANDS
+from dragoman.cli.commands import COMMANDS, INSPECT_COMMANDS, SPARK_COMMANDS, TRAIN_COMMANDS
 from dragoman.cli.query import sample as sample_verb
 from dragoman.cli.train_ngram import SMOOTHING_SUMMARIES, train_cache, train_class_ngram, train_ngram
 from dragoman.evaluation.surprisal import surprisals
@@ -378,14 +378,15 @@ def test_help_has_examples(good):
         assert "Example" in result
     assert good().out == overview
     assert good("-h").out == overview and good("train", "ngram", "-h").out == good("train", "ngram", "--help").out
-    for group, commands in (("train", TRAIN_COMMANDS), ("inspect", INSPECT_COMMANDS)):
+    for group, commands in (("train", TRAIN_COMMANDS), ("inspect", INSPECT_COMMANDS), ("spark", SPARK_COMMANDS)):
         for name in commands:
             assert "Example" in good(group, name, "--help").out
     assert good("--version").out == f"dragoman {dragoman.__version__}\n"
 
 
 def test_summaries_fit_in_a_line_and_begin_the_help_of_each_command(good):
-    for path, commands in ([], COMMANDS), (["train"], TRAIN_COMMANDS), (["inspect"], INSPECT_COMMANDS):
+    groups = {(): COMMANDS, ("train",): TRAIN_COMMANDS, ("inspect",): INSPECT_COMMANDS, ("spark",): SPARK_COMMANDS}
+    for path, commands in groups.items():
         overview = good(*path, "--help").out
         for name, (_, summary) in commands.items():
             assert f"  {name:{max(map(len, commands))}}  {summary}\n" in overview

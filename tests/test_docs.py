@@ -13,7 +13,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NOT_OURS = {"nn.Linear", "nn.Module"}
 MODULE = re.compile(
-    r"`((?:core|data|io|nn|search|training|evaluation|align|lab|ngram|models|combine|doctor|experiments|report|serve|cli)"
+    r"`((?:core|data|io|nn|search|training|evaluation|align|lab|ngram|models|combine|doctor|experiments|report|spark|serve|cli)"
     r"\.[\w.]+)`"
 )
 FILE_SUFFIXES = (".yaml", ".html", ".safetensors", ".jsonl", ".md", ".json")

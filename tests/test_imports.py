@@ -21,7 +21,7 @@ LAYERS = [
     {"data"},
     {"io", "search", "evaluation", "training", "nn", "align", "lab", "sharding"},
     {"ngram", "models", "combine", "doctor"},
-    {"experiments", "report", "serve"},
+    {"experiments", "report", "serve", "spark"},
     {"cli"},
 ]
 LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package in layer}
@@ -114,6 +114,13 @@ def imported_from_above(path: Path) -> set[str]:
     assert package in LAYER_OF, f"{package}: add it to LAYERS"
     allowed = {"__init__"} if package == "cli" else set()
     return {name for name in imported if LAYER_OF.get(name, len(LAYERS)) > LAYER_OF[package]} - allowed
+
+
+def test_spark_is_imported_in_its_package_only() -> None:
+    """The other packages work without the extra."""
+    for path in MODULES:
+        packages = {name.partition(".")[0] for name in imported_modules(parse(path))}
+        assert package_of(path) == "spark" or not packages & {"pyspark", "py4j", "pyarrow", "pandas"}, module_id(path)
 
 
 def test_no_code_from_files_is_executed() -> None:

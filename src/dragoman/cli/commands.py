@@ -54,6 +54,7 @@ COMMANDS = {
     "demo": ("experiments:demo", "Train language models and translators on text from the lab."),
     "ladder": ("experiments:ladder", "Compare every kind of model on your text or the lab's."),
     "serve": ("serve:serve", "Serve models over HTTP, with a web page."),
+    "spark": ("", "Score, translate or deduplicate millions of lines with Spark."),
 }
 TRAIN_COMMANDS = {
     "ngram": ("train_ngram:train_ngram", "Train an n-gram model."),
@@ -68,6 +69,11 @@ INSPECT_COMMANDS = {
     "cells": ("inspect_recurrent:inspect_cells", "Print the values of chosen cells after each word."),
     "saliency": ("inspect_recurrent:inspect_saliency", "Print how much a prediction depends on each word."),
     "gradients": ("inspect_recurrent:inspect_gradients", "Measure how far back gradients reach."),
+}
+SPARK_COMMANDS = {
+    "score": ("spark_score:spark_score", "Compute the log-probability of each line."),
+    "translate": ("spark_translate:spark_translate", "Translate each line."),
+    "dedup": ("spark_dedup:spark_dedup", "Remove duplicate lines."),
 }
 TRAIN_HELP = """Train a model of the given kind.
 
@@ -85,7 +91,21 @@ Example:
   dragoman inspect saliency lstm "he sees himself" --word himself
   dragoman inspect gradients rnn gru lstm --text test.txt
 """
-GROUPS = {"train": (TRAIN_COMMANDS, TRAIN_HELP), "inspect": (INSPECT_COMMANDS, INSPECT_HELP)}
+SPARK_HELP = """Score, translate or deduplicate millions of lines with Spark.
+
+Spark runs on the cores of this machine, or on a cluster (--master). It needs Java and the extra dragoman[spark].
+
+\b
+Example:
+  dragoman spark score kn5 --text 'text/*.gz' -o scores.parquet
+  dragoman spark translate de-en --text news.jsonl -o news.en.jsonl
+  dragoman spark dedup --text 'text/*.gz' -o distinct.txt
+"""
+GROUPS = {
+    "train": (TRAIN_COMMANDS, TRAIN_HELP),
+    "inspect": (INSPECT_COMMANDS, INSPECT_HELP),
+    "spark": (SPARK_COMMANDS, SPARK_HELP),
+}
 
 
 def program_help() -> str:

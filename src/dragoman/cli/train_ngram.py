@@ -10,6 +10,7 @@ from dragoman.cli.cluster import cluster_with_progress, parse_class_count
 from dragoman.cli.messages import grouped_warnings, status, suggest_command
 from dragoman.cli.option_groups import OptionGroup, option, with_option_groups
 from dragoman.cli.options import lock_output, parse_numbers
+from dragoman.cli.spark_options import SparkTrainingOptions
 from dragoman.cli.training import LanguageModelOptions, report_model, suggest_next_commands
 from dragoman.core.errors import DataError
 
@@ -97,6 +98,14 @@ def format_coefficients(model: NgramModel, dev_text: str | None) -> str:
     return f"coefficients fitted on {source}: {', '.join(ranges)}"
 
 
+def format_sizes(model: NgramModel) -> str:
+    """Describe how many n-grams of each order a model has."""
+    counts = model.table.trie.sizes()
+    if len(counts) > MAX_LISTED_ORDERS:
+        return f"{sum(counts):,} n-grams of orders 1 to {len(counts)}"
+    return ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1))
+
+
 @with_option_groups
 def train_ngram(
     options: LanguageModelOptions,
@@ -125,6 +134,7 @@ def train_ngram(
             "--tmp DIR", "Directory for temporary files, with --memory. Default: that of the output.", panel="Memory"
         ),
     ] = None,
+    spark: SparkTrainingOptions = SparkTrainingOptions(),
 ) -> None:
     from dragoman.cli.train_ngram_disk import train_on_disk, warn_if_larger_than_memory
     from dragoman.io.storage import check_output_directory
@@ -139,6 +149,11 @@ def train_ngram(
         train_on_disk(options, config, memory, tmp, CHARACTER_ORDER if ngrams.order is None else None)
         suggest_next_commands(options)
         return
+    if spark.is_chosen:
+        from dragoman.cli.train_ngram_spark import train_ngram_spark
+
+        train_ngram_spark(options, config, spark)
+        return
     if tmp is not None:
         raise DataError(f"--tmp {tmp}: temporary files are only written with --memory; give both or none")
     warn_if_larger_than_memory(options.text)
@@ -147,11 +162,7 @@ def train_ngram(
         config = config.model_copy(update={"order": CHARACTER_ORDER})
     with status("counting"), grouped_warnings():
         model = NgramModel.train(data.corpus, config, unknown=data.unknown, heldout=data.dev)
-    counts = model.table.trie.sizes()
-    size = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1))
-    if len(counts) > MAX_LISTED_ORDERS:
-        size = f"{sum(counts):,} n-grams of orders 1 to {len(counts)}"
-    report_model(options, data, model, size, format_coefficients(model, options.dev_text), save=True)
+    report_model(options, data, model, format_sizes(model), format_coefficients(model, options.dev_text), save=True)
     suggest_next_commands(options)
 
 

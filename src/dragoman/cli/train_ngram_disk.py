@@ -81,7 +81,7 @@ def _read(
             order,
             vocab=None if vocab_model is None else vocab_model.vocab,
             units=vocabulary.units,
-            min_count=vocabulary.effective_min_count,
+            min_count=vocabulary.lowest_count,
             max_size=vocabulary.max_size,
         )
     if vocab_model is not None:

@@ -45,21 +45,21 @@ class VocabOptions(OptionGroup):
         bool, option("--replace-singletons", "Words that occur once are unknown; the same as --min-count 2.")
     ] = False
 
-    @property
-    def effective_min_count(self) -> int:
-        """Tokens with a lower count become `<unk>`."""
-        return max(self.min_count, 2) if self.replace_singletons else self.min_count
-
-    def check_unchanged(self) -> None:
-        """Raise an error if an option would change the vocabulary of another model."""
-        if self.effective_min_count > 1 or self.max_size is not None or self.units != "auto":
-            names = "--min-count, --max-size, --replace-singletons and --units"
-            raise DataError(f"--vocab uses a vocabulary without changes; remove {names}")
-
     def load_model(self) -> Model | None:
         from dragoman.models.loading import load
 
         return None if self.vocab_from is None else load(self.vocab_from)
+
+    @property
+    def lowest_count(self) -> int:
+        """The count below which tokens become `<unk>`."""
+        return max(self.min_count, 2) if self.replace_singletons else self.min_count
+
+    def check_unchanged(self) -> None:
+        """Raise an error if options would change a given vocabulary."""
+        if self.lowest_count > 1 or self.max_size is not None or self.units != "auto":
+            names = "--min-count, --max-size, --replace-singletons and --units"
+            raise DataError(f"--vocab uses a vocabulary without changes; remove {names}")
 
     def read(self, text: str, field: str | None, vocab_model: Model | None) -> Corpus:
         """Read a text with this vocabulary, or that of `vocab_model`."""
@@ -68,9 +68,10 @@ class VocabOptions(OptionGroup):
         from dragoman.data.segmenters import token_name
 
         if vocab_model is None:
-            min_count = self.effective_min_count
             with grouped_warnings():
-                corpus = Corpus.read(text, field=field, min_count=min_count, max_size=self.max_size, units=self.units)
+                corpus = Corpus.read(
+                    text, field=field, min_count=self.lowest_count, max_size=self.max_size, units=self.units
+                )
             if (segmenter := corpus.vocab.segmenter).kind != "word":
                 hint = "; to split it at spaces only, use --units word" if self.units == "auto" else ""
                 info(f"{display_name(text)}: split into {token_name(segmenter)}s (--units {segmenter.spec}){hint}")
@@ -209,6 +210,7 @@ def report_model(
     *,
     save: bool = False,
     card_directory: Path | None = None,
+    fingerprint: dict[str, Json] | None = None,
 ) -> None:
     """Print the size of a model, the time it took and its perplexity on the dev text; write its model card.
 
@@ -216,6 +218,7 @@ def report_model(
         coefficients: A description of those that were fitted, if any.
         save: Write the whole model, which is not written yet.
         card_directory: Write the model card there. Default: into the output directory.
+        fingerprint: That of the training text, if `data` does not have the text.
     """
     from dragoman.data.detokenize import looks_unsegmented
     from dragoman.data.segmenters import token_name
@@ -229,7 +232,7 @@ def report_model(
     messages = [f"{options.output}: {size}; {model.vocab.num_known - 1:,} known {tokens}; {seconds:.1f} seconds"]
     if coefficients:
         messages.append(coefficients)
-    scores, fingerprints = list[CardScore](), {"train": data.corpus.fingerprint()}
+    scores, fingerprints = list[CardScore](), {"train": fingerprint or data.corpus.fingerprint()}
     if data.dev is not None and options.dev_text is not None:
         caution = "; the coefficients were fitted on this text" if coefficients else ""
         evaluation = evaluate_language_model(model, data.dev, true_log_probs_of(options.dev_text, data.dev))

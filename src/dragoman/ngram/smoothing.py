@@ -88,7 +88,7 @@ def katz(statistics: CountStatistics) -> Smoothing:
             ratios = good_turing(statistics.count_of_counts(order, KATZ_MAX_COUNT + 1), KATZ_MAX_COUNT)
             discounts = None
         except DiscountError as error:
-            discounts = _fallback_discounts(statistics, order, error, "Good-Turing discounts")
+            discounts = fallback_discounts(statistics, order, error, "Good-Turing discounts")
 
         def masses_of(counts: Counts, begin: Begin) -> tuple[Floats, Floats]:
             if discounts is None:
@@ -114,7 +114,7 @@ def discounting(statistics: CountStatistics, discounts: Callable[[Floats], Float
         try:
             D = discounts(statistics.count_of_counts(order, 4, adjusted=adjusted))
         except DiscountError as error:
-            D = _fallback_discounts(statistics, order, error, "discounts")
+            D = fallback_discounts(statistics, order, error, "discounts")
         D32 = D.astype(np.float32)
 
         def masses_of(counts: Counts, begin: Begin) -> tuple[NDArray[np.float32], Floats]:
@@ -127,7 +127,8 @@ def discounting(statistics: CountStatistics, discounts: Callable[[Floats], Float
     return Smoothing(masses, adjusted=adjusted)
 
 
-def _fallback_discounts(statistics: CountStatistics, order: int, error: DiscountError, what: str) -> Floats:
+def fallback_discounts(statistics: CountStatistics, order: int, error: DiscountError, what: str) -> Floats:
+    """Return the discounts that are used if a text gives none, and note why."""
     discounts = ", ".join(map(str, FALLBACK_DISCOUNTS))
     statistics.note(f"order {order}: no {what} from this text ({error}); using {discounts} for counts 1, 2, 3+")
     return np.array([0.0, *FALLBACK_DISCOUNTS])
