@@ -14,7 +14,6 @@ from dragoman.cli.option_groups import GivenSettings, option, with_option_groups
 from dragoman.cli.options import Force, Output, lock_output
 from dragoman.cli.progress import fit_with_progress
 from dragoman.cli.translator_options import TextOptions, TokenizerOptions
-from dragoman.core.defaults import NO_SHORTLIST
 from dragoman.core.errors import DataError
 from dragoman.models.configs import TranslatorConfig, size_preset
 from dragoman.training.config import TRANSLATOR, TrainingConfig
@@ -82,7 +81,7 @@ def train_translator(
     from dragoman.models.planning import StoredRun
     from dragoman.models.translator_training import describe_data
 
-    if shortlist not in ("auto", NO_SHORTLIST):
+    if shortlist not in ("auto", "none"):
         raise DataError(f"--shortlist {shortlist}: choose auto or none")
     start.check_output(output)
     check_training_directory(output, replace=force)
@@ -191,7 +190,7 @@ def _shortlist_seconds(shortlist: str, setup: TrainingSetup) -> float | None:
     """Return how long an aligner for a shortlist takes; None if there will be no shortlist."""
     from dragoman.combine.shortlist_choice import alignment_seconds, has_time_for_shortlist, may_use_shortlist
 
-    if shortlist == NO_SHORTLIST or not may_use_shortlist(setup.translator, setup.dev):
+    if shortlist == "none" or not may_use_shortlist(setup.translator, setup.dev):
         return None
     if not has_time_for_shortlist(setup.pairs, setup.training.minutes):
         info("no shortlist is made, because an aligner takes too much of the time")

@@ -132,13 +132,13 @@ def _load(
     needs_attention: bool,
 ) -> BaseTranslator:
     """Load translators as one, and check the options that depend on it before the first line is read."""
-    from dragoman.combine.load_translators import is_directory, load_translators, require_attention
+    from dragoman.combine.load_translators import load_translators, parse_shortlist, require_attention
 
-    model = load_translators(models, **vars(fusion), shortlist=search.shortlist, precision=precision)
+    shortlist = parse_shortlist(search.shortlist)
+    model = load_translators(models, **vars(fusion), shortlist=shortlist, precision=precision)
     warn_if_unfinished(models)
-    if is_directory(search.shortlist):
-        over = "over the words of each line's shortlist"
-        info(f"--shortlist {search.shortlist}: probabilities are normalised {over}")
+    if isinstance(shortlist, Path):
+        info(f"--shortlist {shortlist}: probabilities are normalised over the words of each line's shortlist")
     model.length_handling(search.length)
     if needs_attention or search.replaces_unknowns or search.coverage_penalty:
         require_attention(model, models[0])

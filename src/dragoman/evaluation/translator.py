@@ -204,8 +204,6 @@ def evaluate_translator(
     """
     data = reference_data if isinstance(reference_data, ReferenceData) else ReferenceData(reference_data)
     references, source, target = data.references, model.source, model.target
-    if diagnose:
-        model = model.without_shortlist
     start = perf_counter()
     translations = model.translate_text(
         lines,
@@ -216,6 +214,7 @@ def evaluate_translator(
         allow_repetition=allow_repetition,
         verbatim=verbatim,
         unknown_replacer=unknown_replacer,
+        use_shortlist=not diagnose,
     )
     seconds = perf_counter() - start
     texts = [translation.text for translation in translations]
@@ -229,7 +228,7 @@ def evaluate_translator(
             texts, references, lambda word: word not in SPECIALS and target.vocab.id(word) == UNK
         )
     read, expected = (lines, references) if data.tokenised else model.read_pairs(lines, references)
-    likelihood = model.without_shortlist.likelihood(read, expected)
+    likelihood = model.likelihood(read, expected)
     errors = Counter(model.diagnose(read, expected, translations, length, coverage) if diagnose else [])
     return TranslatorEvaluation(
         reference_data=data,
@@ -241,7 +240,7 @@ def evaluate_translator(
         alignment=attention_alignment_counts(model, lines, references, data.gold_alignments),
         unknown_word_recall=unknown_word_recall,
         errors={kind: errors[kind] for kind in ERROR_KINDS} if diagnose else {},
-        with_shortlist=model.has_shortlist,
+        with_shortlist=model.has_shortlist and not diagnose,
     )
 
 
