@@ -31,7 +31,6 @@ from dragoman.data.vocabulary_extension import extend_tokenizer
 from dragoman.io.storage import (
     CONFIG_FILE,
     LEXICON_FILE,
-    SHORTLIST,
     SOURCE_PREFIX,
     SOURCE_VOCAB_FILE,
     TARGET_PREFIX,
@@ -55,7 +54,7 @@ from dragoman.models.neural import (
     saved_settings,
     softmax_classes,
 )
-from dragoman.models.stored_shortlist import read_shortlist, shortlist_arrays
+from dragoman.models.stored_shortlist import read_shortlist, shortlist_arrays, with_current_decision
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator_parts import TargetTokens, TranslatorOutput, gather_tokens
 from dragoman.models.translator_scorer import ScorerCache, TranslatorScorer
@@ -416,9 +415,7 @@ class Translator(NeuralModel, BaseTranslator):
     def config(self) -> Config:
         languages = {"source": self.source.language, "target": self.target.language}
         known: Config = {"languages": languages} if any(languages.values()) else {}
-        common = dict(super().config())
-        if self.shortlist is None and common.get(SHORTLIST, {}).get("used"):
-            del common[SHORTLIST]  # it was removed
+        common = with_current_decision(super().config(), self.shortlist)
         return {**common, **known, "source": self.source.config(), "target": self.target.config()}
 
     def sizes(self) -> dict[str, int]:
@@ -442,7 +439,7 @@ class Translator(NeuralModel, BaseTranslator):
         return files
 
     def array_files(self) -> Mapping[str, Arrays]:
-        return shortlist_arrays(self.shortlist, self.training_metadata)
+        return shortlist_arrays(self.shortlist)
 
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:

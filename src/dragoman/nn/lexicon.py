@@ -83,7 +83,7 @@ class LexiconBias(nn.Module):
         """Return the candidates of each row and their boosts.  # attention: (rows, longest) -> (rows, K) each"""
         layout = RowLayout.of(sentence, len(candidates.words))
         boost = layout.to_rows(self.boosts(candidates, layout.to_grid(attention)))
-        return candidates.words[sentence.to(candidates.words.device)], boost
+        return candidates.words.index_select(0, sentence.to(candidates.words.device)), boost
 
     def log_probs(self, log_probs: Tensor, words: Tensor, boost: Tensor) -> Tensor:
         """Return log P' of all words, given log P.  # log_probs: (rows, |V|), words and boost: (rows, K)"""
@@ -95,9 +95,9 @@ class LexiconBias(nn.Module):
         known = torch.where(candidates.words == START, self.vocab_size, candidates.words)  # (sentences, K) ascending
         words = words.to(known.device)
         place = torch.searchsorted(known, words).clamp(max=known.shape[1] - 1)  # (sentences, n)
-        is_candidate = (known.gather(1, place) == words)[:, None]  # (sentences, 1, n)
+        is_candidate = (known.gather(1, place) == words).unsqueeze(1)  # (sentences, 1, n)
         longest = candidates.probs.shape[1]
-        return candidates.probs.gather(2, place[:, None].expand(-1, longest, -1)) * is_candidate
+        return candidates.probs.gather(2, place.unsqueeze(1).expand(-1, longest, -1)) * is_candidate
 
     def subset_bias(self, probs: Tensor, attention: Tensor) -> Tensor:
         """Return the bias of some words of each sentence, up to a constant per row.

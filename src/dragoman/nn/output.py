@@ -117,7 +117,7 @@ class FullSoftmax(nn.Module):
             return WordSubset(words)
         W, b = self.weights(tied)
         ids = words.to(b.device)
-        return WordSubset(words, nn.functional.embedding(ids, W).transpose(1, 2), b[ids][:, None])
+        return WordSubset(words, nn.functional.embedding(ids, W).transpose(1, 2), b.take(ids).unsqueeze(1))
 
 
 @dataclass(frozen=True, eq=False)
