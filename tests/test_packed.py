@@ -18,9 +18,9 @@ from dragoman.core.errors import DataError
 from dragoman.core.scorer import fold, log_prob, select_rows
 from dragoman.data.batches import Batch
 from dragoman.io.storage import ARRAYS_FILE, map_arrays, write_arrays
+from dragoman.models import translator_scorer
 from dragoman.models.loading import load_translator
 from dragoman.models.quantized_translator import QuantizedTranslator
-from dragoman.models import translator_scorer
 from dragoman.models.translator_scorer import TranslatorScorer, WordInputs
 from dragoman.nn import int8, packed
 from dragoman.nn.int8 import Int8Matrix, dequantize_rows, quantize_rows

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman import Corpus, DataError, fit
 from dragoman.align.aligner import Aligner
@@ -128,17 +129,39 @@ def test_parameters_may_be_copied_or_not(settings: dict[str, Any], monkeypatch: 
     torch.testing.assert_close(*log_probs)
 
 
+class Shapes(TorchDispatchMode):
+    """Records the shapes of all results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: set[tuple[int, ...]] = set()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        self.shapes |= {tuple(part.shape) for part in (result,) if isinstance(part, torch.Tensor)}
+        return result
+
+
+def test_a_step_with_a_lexicon_computes_only_the_shortlist() -> None:
+    listed = ShortlistScorer(trained(lexicon=True), shortlist(0, 1)).search_scorer()
+    state = listed.start(Batch.empty(3, SOURCE.encode(GERMAN[:3])))
+    assert state.memory.subset.words.shape[1] < len(TARGET.vocab)
+    with Shapes() as recorded:
+        listed.sparse_log_probs(state)
+    assert recorded.shapes and not [shape for shape in recorded.shapes if shape[-1:] == (len(TARGET.vocab),)]
+
+
 def test_words_are_copied_when_few_sentences_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = ShortlistScorer(trained(attention="none"), shortlist())
     state = listed.start(Batch.empty(len(GERMAN), SOURCE.encode(GERMAN)))
     monkeypatch.setattr(output, "MAX_COPIES", state.memory.subset.words.shape[1] / len(TARGET.vocab))  # one sentence
     state = listed.start(Batch.empty(len(GERMAN), SOURCE.encode(GERMAN)))
     few = select_sentences(select_rows(state, torch.tensor([3, 3])), torch.tensor([3]))
-    words = torch.full((2,), TARGET.vocab.id("the"))
+    words = torch.full((len(GERMAN),), TARGET.vocab.id("the"))
     for subset in (state.memory.subset, few.memory.subset):
         assert subset.weights is None
-    assert listed.advance(few, words).memory.subset.weights is not None
-    assert listed.advance(state, words.expand(1).repeat(len(GERMAN))).memory.subset.weights is None
+    assert listed.advance(few, words[:2]).memory.subset.weights is not None
+    assert listed.advance(state, words).memory.subset.weights is None
 
 
 def test_threads_may_share_a_scorer() -> None:
