@@ -121,7 +121,8 @@ def main() -> None:
     train, dev, test = map(read_pairs, (arguments.train, arguments.dev, arguments.test))
     choices, rows = list[Choice](), list[Row]()
     for path in arguments.models:
-        model = load_trained_translator(path).without_shortlist
+        model = load_trained_translator(path)
+        model.shortlist = None
         choice, shortlist = measure_choice(path, model, train, dev)
         choices.append(choice)
         rows += [measure_test(path, model, shortlist, test, beam, arguments.rounds) for beam in BEAM_SIZES]

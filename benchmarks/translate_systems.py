@@ -78,13 +78,13 @@ class ShortlistSystem:
     def __init__(self, model: Translator, pairs: ParallelCorpus):
         lexicon = Aligner.train(pairs).forward.lexicon
         shortlist = Shortlist.from_lexicon(lexicon, model.source_vocab, model.vocab)
-        self.scorer = ShortlistScorer(model, shortlist)
+        self.listed = ShortlistScorer(model, shortlist)
 
     def greedy(self, batch: ParallelCorpus) -> Translations:
         return self.beam(batch, 1)
 
     def beam(self, batch: ParallelCorpus, beam_size: int) -> Translations:
-        return search(self.scorer, batch, beam_size)
+        return search(self.listed.search_scorer(), batch, beam_size)
 
 
 class OurSystem:

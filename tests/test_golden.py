@@ -221,13 +221,14 @@ def translations(name: str) -> dict[str, Any]:
         tokens = {"words": list(hypothesis.tokens), "source": list(hypothesis.source_tokens)}
         return {**as_dicts([hypothesis])[0], **tokens, "attention": attention}
 
+    of_all_words = model.model if isinstance(model, ShortlistScorer) else model
     narrowed = model.sample(lines[:2], 2, seed=6, temperature=0.8, top_k=5, top_p=0.9, max_words=12, verbatim=True)
     results: dict[str, Any] = {
         "greedy": list(map(with_attention, model.translate(lines, beam_size=1, **plain))),
         "3-best": list(map(as_dicts, model.n_best(lines, 3, 5, **plain))),
         "samples": list(map(as_dicts, model.sample(lines, 3, seed=5, max_words=12, verbatim=True))),
         "samples, narrowed": list(map(as_dicts, narrowed)),
-        "forced": as_dicts(model.without_shortlist.force_decode(lines, TEST_ENGLISH)),
+        "forced": as_dicts(of_all_words.force_decode(lines, TEST_ENGLISH)),
         "next words": [list(word) for word in model.condition_on(lines[0]).next_words("", k=4)],
     }
     if name not in FULLY_SEARCHED:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,10 @@ from dragoman.core.errors import DataError
 from dragoman.core.scorer import fold, log_prob, select_rows
 from dragoman.data.batches import Batch
 from dragoman.io.storage import ARRAYS_FILE, map_arrays, write_arrays
+from dragoman.models import translator_scorer
 from dragoman.models.loading import load_translator
 from dragoman.models.quantized_translator import QuantizedTranslator
-from dragoman.models.translator_scorer import TranslatorScorer
+from dragoman.models.translator_scorer import TranslatorScorer, WordInputs
 from dragoman.nn import int8, packed
 from dragoman.nn.int8 import Int8Matrix, dequantize_rows, quantize_rows
 from dragoman.nn.packed import pack_float32
@@ -109,20 +112,77 @@ def test_a_translator_prepared_for_search_has_the_same_scores(name: str) -> None
     torch.testing.assert_close(log_prob(prepared, batch), log_prob(model, batch), rtol=1e-5, atol=1e-4)
 
 
-def test_it_is_prepared_again_after_a_change() -> None:
+def in_place(model: Translator) -> None:
+    with torch.no_grad():
+        model.decoder.layers[0].recurrent.weight[3, 2] += 2
+
+
+def one_row_of_data(model: Translator) -> None:
+    model.embedding.weight.data[5].mul_(2)
+
+
+def all_data(model: Translator) -> None:
+    for parameter in model.parameters():
+        parameter.data.mul_(0.5)
+
+
+def as_a_vector(model: Translator) -> None:
+    vector = torch.nn.utils.parameters_to_vector(model.parameters())
+    torch.nn.utils.vector_to_parameters(vector * 0.5, model.parameters())
+
+
+def fused_step(model: Translator) -> None:
+    """Fused optimizers change parameters without changing their versions."""
+    optimizer = torch.optim.Adam(model.parameters(), 0.1, fused=True)
+    model(create_pairs()).log_probs.sum().backward()
+    optimizer.step()
+
+
+def in_64_bits(model: Translator) -> None:
+    model.double()
+
+
+CHANGES = [in_place, one_row_of_data, all_data, as_a_vector, fused_step, in_64_bits]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_it_is_prepared_again_after_a_change(change: Callable[[Translator], None]) -> None:
     model, batch = create("attention")
     first = model.prepare_for_search()
-    assert model.prepare_for_search() is first
-    with torch.no_grad():
-        model.decoder.layers[0].recurrent.weight.mul_(2)
+    log_prob(first, batch)  # which fills the table of word inputs
+    assert model.prepare_for_search() is first and deepcopy(model).prepare_for_search() is not first
+    change(model)
     assert model.prepare_for_search() is not first
     torch.testing.assert_close(
         log_prob(model.prepare_for_search(), batch), log_prob(model, batch), rtol=1e-5, atol=1e-4
     )
+    assert np.isfinite(model.translate(GERMAN[:1])[0].log_prob)
+
+
+def test_inputs_of_words_are_computed_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translator_scorer, "TABLE_BLOCK", 4)
+    model, _ = create("attention")
+    expected = model.decoder.word_inputs(model.embedding.weight)
+    with torch.no_grad():
+        inputs = WordInputs(model)
+        computed = []
+        monkeypatch.setattr(inputs, "_compute", lambda m: computed.append(len(m)) or model.decoder.word_inputs(m))
+        last = len(model.vocab) - 1
+        for words, rows in (([9, 2, 9], [4, 4]), ([8, 3], []), ([last], [last % 4 + 1])):
+            torch.testing.assert_close(inputs(torch.tensor(words)), expected[words])
+            assert computed == rows
+            computed.clear()
+
+
+def test_a_table_of_many_words_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translator_scorer, "MAX_TABLE_SIZE", 1)
+    monkeypatch.setattr(translator_scorer, "WordInputs", None)
+    model, batch = create("attention")
+    prepared = model.prepare_for_search()
+    torch.testing.assert_close(log_prob(prepared, batch), log_prob(model, batch), rtol=1e-5, atol=1e-4)
 
 
 def test_search_while_a_model_is_trained_sees_its_parameters() -> None:
-    """Fused optimizers change parameters without changing their versions."""
     model, batch = create("attention")
     model.translate(GERMAN[:1])  # prepares the model
     optimizer = torch.optim.Adam(model.parameters(), 0.1, fused=True)

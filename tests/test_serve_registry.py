@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from dragoman import Corpus, DataError
 from dragoman.align.aligner import Aligner
+from dragoman.combine.load_translators import load_shortlists
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.experiments.corpus_data import CorpusFiles
 from dragoman.experiments.directories import check_settings
@@ -42,6 +43,23 @@ def test_invalid_arguments(place: Path, monkeypatch: pytest.MonkeyPatch, argumen
     monkeypatch.chdir(place)
     with pytest.raises(DataError, match=message):
         ModelRegistry.from_arguments(arguments)
+
+
+def test_an_aligner_is_loaded_once_and_fits_only_some_translators(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, letters = translators()["one"], translators()["pieces"]
+    Aligner.train(ParallelCorpus(one.source.encode(GERMAN), one.target.encode(ENGLISH)), "ibm1").save(tmp_path / "al")
+    letters.save(tmp_path / "pieces")
+    shortlists = load_shortlists(tmp_path / "al")
+    monkeypatch.setattr(Aligner, "load", None)
+    directories = [str(place / "one"), str(tmp_path / "pieces")]
+    fits, other = ModelRegistry.from_arguments(directories, shortlists=shortlists)
+    assert fits.load_translator().has_shortlist
+    with pytest.warns(UserWarning, match=r"pieces: searches with all words .*has translations for") as caught:
+        assert not other.load_translator().has_shortlist
+    other.load_translator()
+    assert len(caught) == 1
 
 
 def test_directory_of_models(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman import Corpus, DataError, fit
 from dragoman.align.aligner import Aligner
@@ -17,11 +20,13 @@ from dragoman.align.lexicon import Lexicon
 from dragoman.align.shortlist import Shortlist
 from dragoman.combine.ensemble import Ensemble
 from dragoman.combine.shortlist import ShortlistScorer
+from dragoman.core.scorer import select_rows, select_sentences
 from dragoman.data.batches import Batch
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.vocabulary import END, START, UNK
 from dragoman.evaluation.translator import ReferenceData, evaluate_translator
+from dragoman.models.translation import Translation
 from dragoman.models.translator import Translator
 from dragoman.nn import output
 from dragoman.search.beam import beam_search
@@ -126,9 +131,59 @@ def test_parameters_may_be_copied_or_not(settings: dict[str, Any], monkeypatch: 
     for copies in (0, 1000):
         monkeypatch.setattr(output, "MAX_COPIES", copies)
         state = listed.start(Batch.empty(len(GERMAN), SOURCE.encode(GERMAN)))
-        assert (listed.model.word_subset(state.memory[1]).weights is None) == (copies == 0)
+        assert (state.memory.subset.weights is None) == (copies == 0)
         log_probs.append(listed.log_probs(state))
     torch.testing.assert_close(*log_probs)
+
+
+class Shapes(TorchDispatchMode):
+    """Records the shapes of all results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: set[tuple[int, ...]] = set()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        self.shapes |= {tuple(part.shape) for part in (result,) if isinstance(part, torch.Tensor)}
+        return result
+
+
+def test_a_step_with_a_lexicon_computes_only_the_shortlist() -> None:
+    listed = ShortlistScorer(trained(lexicon=True), shortlist(0, 1)).search_scorer()
+    state = listed.start(Batch.empty(3, SOURCE.encode(GERMAN[:3])))
+    assert state.memory.subset.words.shape[1] < len(TARGET.vocab)
+    with Shapes() as recorded:
+        listed.sparse_log_probs(state)
+    assert recorded.shapes and not [shape for shape in recorded.shapes if shape[-1:] == (len(TARGET.vocab),)]
+
+
+def test_words_are_copied_when_few_sentences_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = ShortlistScorer(trained(attention="none"), shortlist())
+    state = listed.start(Batch.empty(len(GERMAN), SOURCE.encode(GERMAN)))
+    monkeypatch.setattr(output, "MAX_COPIES", state.memory.subset.words.shape[1] / len(TARGET.vocab))  # one sentence
+    state = listed.start(Batch.empty(len(GERMAN), SOURCE.encode(GERMAN)))
+    few = select_sentences(select_rows(state, torch.tensor([3, 3])), torch.tensor([3]))
+    words = torch.full((len(GERMAN),), TARGET.vocab.id("the"))
+    for subset in (state.memory.subset, few.memory.subset):
+        assert subset.weights is None
+    assert listed.advance(few, words[:2]).memory.subset.weights is not None
+    assert listed.advance(state, words).memory.subset.weights is None
+
+
+def test_threads_may_share_a_scorer() -> None:
+    """State is a value: searches of other sentences, at the same time or in between, change nothing."""
+    listed = ShortlistScorer(trained(lexicon=True), shortlist()).search_scorer()
+    batches = [Batch.empty(len(lines), SOURCE.encode(lines)) for lines in (GERMAN[:3], GERMAN[3:9], GERMAN[9:])]
+    states = [listed.start(batch) for batch in batches]
+    expected = [listed.log_probs(state) for state in states]
+    for state, log_probs in zip(reversed(states), reversed(expected), strict=True):
+        assert torch.equal(listed.log_probs(state), log_probs)
+    searches = [beam_search(listed, batch, 3) for batch in batches]
+    with ThreadPoolExecutor(4) as threads:
+        at_once = list(threads.map(lambda batch: beam_search(listed, batch, 3), batches * 4))
+    ids = [[[best.ids for best in each] for each in search] for search in searches]
+    assert [[[best.ids for best in each] for each in search] for search in at_once] == ids * 4
 
 
 def test_search_with_and_without_the_sparse_interface_agree() -> None:
@@ -144,12 +199,28 @@ def test_search_with_and_without_the_sparse_interface_agree() -> None:
 def test_the_likelihood_of_references_ignores_the_shortlist() -> None:
     model = trained()
     listed = ShortlistScorer(model, shortlist(0, 0))
-    assert listed.without_shortlist is model and listed.force_decode([GERMAN[0]], [ENGLISH[0]])[0].log_prob == -np.inf
-    measured = evaluate_translator(listed, GERMAN, ReferenceData(ENGLISH))
-    assert measured.perplexity == model.likelihood(GERMAN, ENGLISH).perplexity < np.inf
-    both, unrestricted = Ensemble([listed, listed]), Ensemble([model, model])
-    together = evaluate_translator(both, GERMAN, ReferenceData(ENGLISH))
-    assert together.perplexity == unrestricted.likelihood(GERMAN, ENGLISH).perplexity
+    assert listed.force_decode([GERMAN[0]], [ENGLISH[0]])[0].log_prob == -np.inf
+    expected = model.likelihood(GERMAN, ENGLISH).perplexity
+    together = Ensemble([model, model]).likelihood(GERMAN, ENGLISH).perplexity
+    model.shortlist = shortlist(0, 0)
+    assert evaluate_translator(model, GERMAN, ReferenceData(ENGLISH)).perplexity == expected < np.inf
+    assert evaluate_translator(Ensemble([model, model]), GERMAN, ReferenceData(ENGLISH)).perplexity == together
+
+
+def test_a_search_may_ignore_the_shortlist() -> None:
+    model = trained(dropout=0.5)
+    exact, score = model.translate(GERMAN), model.score(GERMAN, ENGLISH)
+    restricted = ShortlistScorer(model, shortlist(0, 0)).translate(GERMAN)
+    model.shortlist = shortlist(0, 0)
+    assert texts(model.translate(GERMAN)) == texts(restricted) != texts(exact)
+    assert texts(model.translate(GERMAN, use_shortlist=False)) == texts(exact)
+    assert texts(Ensemble([model]).translate(GERMAN, use_shortlist=False)) == texts(exact)
+    model.search_scorer(use_shortlist=False)
+    assert not any(module.training for module in model.modules()) and model.score(GERMAN, ENGLISH) == score
+
+
+def texts(translations: Sequence[Translation]) -> list[tuple[str, float]]:
+    return [(translation.text, round(translation.log_prob, 6)) for translation in translations]
 
 
 def test_an_ensemble_of_shortlists_allows_their_words() -> None:

@@ -193,8 +193,8 @@ def test_kneser_ney_model_equals_that_in_memory(
 
 def check_counts(spark: SparkSession, path: Path, corpus: Corpus) -> None:
     """The counts in Parquet are those of the text."""
-    from dragoman.ngram.counting import count_ngrams
     from dragoman.ngram.adjusted import adjusted_counts
+    from dragoman.ngram.counting import count_ngrams
 
     expected = count_ngrams(corpus, 3)
     for order in (1, 2, 3):

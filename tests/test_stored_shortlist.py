@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,16 @@ from dragoman.align.shortlist import Shortlist
 from dragoman.combine import shortlist_choice
 from dragoman.combine.load_translators import load_with_shortlists
 from dragoman.combine.shortlist import ShortlistScorer
-from dragoman.combine.shortlist_choice import choose_shortlist, has_time_for_shortlist, may_use_shortlist
+from dragoman.combine.shortlist_choice import (
+    SHORTLIST_COST,
+    alignment_seconds,
+    choose_shortlist,
+    expected_speedup,
+    has_time_for_shortlist,
+    learn_shortlist,
+    may_use_shortlist,
+    num_learned_pairs,
+)
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.tokenizer import LinePairs
 from dragoman.data.vocabulary import UNK
@@ -57,9 +67,9 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "two"
 
 
-def found(model: Any) -> list[tuple[str, float]]:
+def found(model: Any, **options: Any) -> list[tuple[str, float]]:
     """Translations and their log-probabilities, which are higher with a shortlist."""
-    return [(translation.text, round(translation.log_prob, 3)) for translation in model.translate(GERMAN)]
+    return [(translation.text, round(translation.log_prob, 3)) for translation in model.translate(GERMAN, **options)]
 
 
 # -- stored and used ---------------------------------------------------------------------------------------------------
@@ -70,14 +80,14 @@ def test_a_stored_shortlist_is_used_by_searches_and_not_by_likelihoods(directory
     listed = ShortlistScorer(plain, small_shortlist(plain))
     for name in ("starts", "translations", "always_allowed"):
         assert torch.equal(getattr(model.shortlist, name), getattr(listed.shortlist, name))
-    assert found(model) == found(listed) != found(plain) == found(model.without_shortlist)
+    assert found(model) == found(listed) != found(plain) == found(model, use_shortlist=False)
     assert model.score(GERMAN, ENGLISH) == plain.score(GERMAN, ENGLISH)
     assert model.likelihood(GERMAN, ENGLISH) == plain.likelihood(GERMAN, ENGLISH)
     sampled, exact = (one.sample(GERMAN[:3], 2, seed=3) for one in (model, plain))
     assert [[t.text for t in row] for row in sampled] == [[t.text for t in row] for row in exact]
     diagnosed, expected = (evaluate_translator(one, GERMAN, ENGLISH, diagnose=True) for one in (model, plain))
     assert diagnosed.errors == expected.errors and not diagnosed.with_shortlist
-    [without] = load_with_shortlists([directory], Path("none"))
+    [without] = load_with_shortlists([directory], "none")
     assert found(without) == found(plain)
 
 
@@ -88,13 +98,30 @@ def test_copies_and_quantized_models_keep_it(directory: Path, tmp_path: Path) ->
     quantized.save(tmp_path / "quantized")
     assert found(load(tmp_path / "copy")) == found(model)
     again = load(tmp_path / "quantized")
-    assert again.has_shortlist and found(again) == found(quantized) and not again.without_shortlist.has_shortlist
+    assert again.has_shortlist and found(again) == found(quantized) != found(again, use_shortlist=False)
     for name in ("copy", "quantized"):
         assert (tmp_path / name / SHORTLIST_FILE).read_bytes() == (directory / SHORTLIST_FILE).read_bytes()
         assert verify(tmp_path / name).problems == []
         assert "search uses a shortlist: dev BLEU 30.00" in (tmp_path / name / "README.md").read_text()
-    model.without_shortlist.save(tmp_path / "plain")
+    again.shortlist = model.shortlist = None
+    assert not again.has_shortlist and again.search_scorer() is again.search_scorer(use_shortlist=False)
+    model.save(tmp_path / "plain")
     assert not (tmp_path / "plain" / SHORTLIST_FILE).exists() and not load(tmp_path / "plain").has_shortlist
+
+
+@pytest.mark.parametrize("decision", [None, ShortlistDecision(used=False, **FIGURES)])
+def test_one_that_was_set_is_saved(tmp_path: Path, decision: ShortlistDecision | None) -> None:
+    model = deepcopy(translators()["two"])
+    if decision is not None:
+        model.training_metadata[SHORTLIST] = decision.model_dump(mode="json")
+    model.shortlist = small_shortlist(model)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert found(loaded) == found(model) != found(translators()["two"])
+    assert verify(tmp_path / "model").problems == []
+    assert "The search uses a shortlist.\n" in (tmp_path / "model" / "README.md").read_text()
+    loaded.save(tmp_path / "again")
+    assert load(tmp_path / "again").has_shortlist
 
 
 def test_training_removes_it(directory: Path, tmp_path: Path) -> None:
@@ -108,7 +135,7 @@ def test_training_removes_it(directory: Path, tmp_path: Path) -> None:
 
 def test_an_ensemble_uses_shortlists_only_if_all_members_have_one(directory: Path) -> None:
     model, plain = load(directory), translators()["one"]
-    exact = Ensemble([model.without_shortlist, plain])
+    exact = Ensemble([translators()["two"], plain])
     mixed, restricted = Ensemble([model, plain]), Ensemble([model, model])
     assert not mixed.has_shortlist and found(mixed) == found(exact)
     assert restricted.has_shortlist and found(restricted) == found(model)
@@ -160,7 +187,7 @@ def test_a_damaged_or_missing_file_is_one_line(directory: Path, run: Callable[..
 
 def test_a_decision_that_is_none_is_refused(directory: Path, run: Callable[..., Any]) -> None:
     config = yaml.safe_load((directory / CONFIG_FILE).read_text())
-    for section in ({"used": "yes", **FIGURES}, {"used": True}, [1]):
+    for section in ({"used": "yes", **FIGURES}, {"score": 30.0}, [1]):
         (directory / CONFIG_FILE).write_text(yaml.safe_dump({**config, SHORTLIST: section}))
         outcome = run("translate", directory, stdin="ein hund\n")
         assert outcome.code == 2 and outcome.err.count("\n") == 1
@@ -169,39 +196,46 @@ def test_a_decision_that_is_none_is_refused(directory: Path, run: Callable[..., 
 # -- the choice --------------------------------------------------------------------------------------------------------
 
 
-def clock(monkeypatch: pytest.MonkeyPatch, *, seconds: float) -> None:
-    """Let every translation with the shortlist take one second, and every other one this many."""
-    time = [0.0]
-    translate = Translator.translate_text, ShortlistScorer.translate_text
-
-    def timed(number: int, length: float) -> Callable[..., Any]:
-        def translate_text(self: Any, lines: Sequence[str]) -> Any:
-            time[0] += length
-            return translate[number](self, lines)
-
-        return translate_text
-
-    monkeypatch.setattr(Translator, "translate_text", timed(0, seconds))
-    monkeypatch.setattr(ShortlistScorer, "translate_text", timed(1, 1.0))
-    monkeypatch.setattr(shortlist_choice, "perf_counter", lambda: time[0])
-
-
 def score(translated: Sequence[str]) -> TaskScores:
     return score_task(translated, ENGLISH, GERMAN, translators()["two"].target, tokenised=True)
 
 
-@pytest.mark.parametrize(("seconds", "used"), [(1.2, True), (1.05, False)])
-def test_it_is_used_only_if_it_is_faster(monkeypatch: pytest.MonkeyPatch, seconds: float, used: bool) -> None:
+@pytest.mark.parametrize(("speedup", "used"), [(1.2, True), (1.05, False)])
+def test_it_is_used_only_if_it_is_faster(monkeypatch: pytest.MonkeyPatch, speedup: float, used: bool) -> None:
     model = translators()["one"]
-    clock(monkeypatch, seconds=seconds)
+    monkeypatch.setattr(shortlist_choice, "expected_speedup", lambda model, size: speedup if size > 5 else 0)
     choice = choose_shortlist(model, pairs_of(model), GERMAN, score)
-    assert choice.decision.used == used and choice.decision.speedup == seconds
+    assert choice.decision.used == used and choice.decision.speedup == speedup
     assert choice.decision.score == choice.decision.score_of_all_words and len(choice.texts) == len(GERMAN)
+    assert not model.has_shortlist
+
+
+def test_the_speed_is_estimated_from_sizes() -> None:
+    """The same training has the same result on every machine, however busy it is."""
+    one = translators()["one"]
+    wide = Translator.create(pairs_of(one), one.source, one.target, **{**SMALL, "hidden": 32})
+    for model in (one, wide):
+        words = len(model.vocab)
+        assert expected_speedup(model, words / SHORTLIST_COST) == pytest.approx(1.0)
+        assert expected_speedup(model, words) < 1 < expected_speedup(model, 1)
+    assert expected_speedup(one, 1) > expected_speedup(wide, 1)  # whose steps take longer
+
+
+def test_it_is_learned_from_a_sample_of_a_large_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = translators()["one"]
+    pairs, trained = pairs_of(model), list[ParallelCorpus]()
+    train = Aligner.train
+    monkeypatch.setattr(Aligner, "train", lambda text: trained.append(text) or train(text, "ibm1"))
+    assert num_learned_pairs(pairs) == len(pairs)
+    monkeypatch.setattr(shortlist_choice, "MAX_CELLS", 25 * 5)
+    assert num_learned_pairs(pairs) == 5 and alignment_seconds(pairs) < 3
+    learn_shortlist(model, pairs)
+    assert [list(text.source[0]) for text in trained] == [list(pairs.source[0])] and len(trained[0]) == 5
 
 
 def test_it_is_used_only_if_translations_are_no_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     model = translators()["one"]
-    clock(monkeypatch, seconds=2)
+    monkeypatch.setattr(shortlist_choice, "expected_speedup", lambda model, size: 2.0)
     narrow, sleeps = small_shortlist(model), model.vocab.id("sleeps")
     without_a_verb = torch.where(narrow.translations == sleeps, UNK + 1, narrow.translations)
     bad = replace(narrow, translations=without_a_verb, always_allowed=narrow.always_allowed.clone())
@@ -215,7 +249,7 @@ def test_it_is_used_only_if_translations_are_no_worse(monkeypatch: pytest.Monkey
 def test_it_is_not_made_where_it_cannot_help(monkeypatch: pytest.MonkeyPatch) -> None:
     models = translators()
     assert not may_use_shortlist(models["one"], DEV)
-    monkeypatch.setattr(shortlist_choice, "MIN_WORDS", 5)
+    monkeypatch.setattr(shortlist_choice, "MIN_SPEEDUP", 0.0)
     monkeypatch.setattr(shortlist_choice, "MIN_SENTENCES", len(GERMAN))
     assert may_use_shortlist(models["one"], DEV)
     assert not may_use_shortlist(models["tree"], DEV) and not may_use_shortlist(models["one"], None)
@@ -241,7 +275,7 @@ def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, good: Callable[...
     """Train on a small text for which a shortlist is always faster; return what was printed."""
     for name, lines in (("a.de", GERMAN), ("a.en", ENGLISH)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    for name, value in (("MIN_WORDS", 5), ("MIN_SENTENCES", 5), ("MIN_SPEEDUP", 0.0)):
+    for name, value in (("MIN_SENTENCES", 5), ("MIN_SPEEDUP", 0.0)):
         monkeypatch.setattr(shortlist_choice, name, value)
     source, target = tmp_path / "a.de", tmp_path / "a.en"
     data = ("--src", source, "--tgt", target, "--dev-src", source, "--dev-tgt", target)
@@ -255,11 +289,8 @@ def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, good: Callable[...
 
 def contents(directory: Path) -> dict[str, object]:
     """The contents of the files that do not depend on time."""
-    files: dict[str, object] = {file.name: file.read_bytes() for file in directory.iterdir()}
-    config = yaml.safe_load((directory / CONFIG_FILE).read_text())
-    config[SHORTLIST].pop("speedup")
-    timed = {CONFIG_FILE, "README.md", "metrics.jsonl", "training.safetensors"}
-    return {**{name: data for name, data in files.items() if name not in timed}, CONFIG_FILE: config}
+    timed = {"README.md", "metrics.jsonl", "training.safetensors"}
+    return {file.name: file.read_bytes() for file in directory.iterdir() if file.name not in timed}
 
 
 def test_training_makes_a_shortlist(training: Callable[..., Any], tmp_path: Path, good: Callable[..., Any]) -> None:

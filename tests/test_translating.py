@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman import DataError
 from dragoman.combine.ensemble import Ensemble
+from dragoman.combine.shortlist import ShortlistScorer
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.scanner import split_words
 from dragoman.data.tokenizer import Tokenizer
@@ -104,7 +105,7 @@ def test_translations_begin_with_the_prefix(name: str) -> None:
     assert all(translation.tokens[0] == prefix for translation in translations)
     log_probs = [translation.log_prob for translation in translations]
     assert log_probs == sorted(log_probs, reverse=True)
-    model = model.without_shortlist  # with a prefix, the search is over all words
+    model = model.model if isinstance(model, ShortlistScorer) else model  # with a prefix, the search is over all words
     finished = [translation for translation in translations if translation.finished]
     decoded = model.force_decode([line] * len(finished), [translation.text for translation in finished])
     assert [t.log_prob for t in finished] == pytest.approx([t.log_prob for t in decoded], abs=1e-6)

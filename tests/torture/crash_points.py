@@ -84,6 +84,19 @@ class FileOperations:
 
 
 @dataclass
+class FirstOperation(FileOperations):
+    """Prints the number of the first operation on a file or its temporary file, and calls the function then."""
+
+    file: str = ""
+
+    def _count(self, name: str, path: str) -> None:
+        super()._count(name, path)
+        if self.file in Path(path).name and self.is_inside(path):
+            print(len(self.names), file=sys.stderr, flush=True)
+            self.action()
+
+
+@dataclass
 class Campaign:
     """Disturbed runs of one command, and what went wrong."""
 
@@ -118,6 +131,14 @@ class Campaign:
         place = self.start("disturbed")
         operations = FileOperations(f"{place}{os.sep}", number, action)
         return place, run_forked(self.arguments, place, operations.install)
+
+    def first_operation(self, file: str) -> int:
+        """Return the number of the first operation on a file of this name, or on its temporary file."""
+        place = self.start("disturbed")
+        finished = run_forked(self.arguments, place, FirstOperation(f"{place}{os.sep}", 0, kill, file=file).install)
+        if finished.code != -signal.SIGKILL:
+            raise RuntimeError(f"{self.name}: never writes {file}")
+        return int(finished.last_line)
 
     def note(self, problem: str) -> None:
         self.problems.append(f"{self.name}: {problem}")

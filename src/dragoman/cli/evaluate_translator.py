@@ -23,7 +23,7 @@ from dragoman.cli.options import (
     limited_threads,
     parse_metrics,
 )
-from dragoman.core.defaults import MAX_TOKENS, NO_SHORTLIST
+from dragoman.core.defaults import MAX_TOKENS
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def evaluate_translators(
             search.beam_size,
             search.length,
             search.coverage_penalty,
-            shortlist=any(model.has_shortlist for model in systems.values()),
+            shortlist=any(result.with_shortlist for result in evaluations.values()),
             unknowns_replaced=search.replaces_unknowns,
             whole_lines=options.no_split,
         )
@@ -138,10 +138,11 @@ def _load_systems(
     models: Sequence[Path], options: TranslatorEvaluationOptions, precision: str | None
 ) -> dict[str, BaseTranslator]:
     """Check the options that concern the systems, and load them."""
-    from dragoman.combine.load_translators import ensemble_of, is_directory, load_with_shortlists
+    from dragoman.combine.load_translators import ensemble_of, load_with_shortlists, parse_shortlist
     from dragoman.models.loading import MODEL_CLASSES, TRANSLATOR_KINDS, check_distinct, read_model_kind
 
-    if options.diagnose and is_directory(options.search.shortlist):
+    shortlist = parse_shortlist(options.search.shortlist)
+    if options.diagnose and isinstance(shortlist, Path):
         raise DataError("--diagnose scores references without a shortlist; remove --shortlist")
     check_distinct(models)
     if options.output is not None and len(models) > 1 and not options.ensemble:
@@ -150,7 +151,6 @@ def _load_systems(
     for path in models:
         if (kind := read_model_kind(path)) in MODEL_CLASSES and kind not in TRANSLATOR_KINDS:
             raise DataError(f"{path}: is a language model ({kind}), not a translator; evaluate it with --text FILE")
-    shortlist = Path(NO_SHORTLIST) if options.diagnose else options.search.shortlist
     loaded = load_with_shortlists(models, shortlist, precision)
     warn_if_unfinished(models)
     if options.ensemble and len(loaded) > 1:

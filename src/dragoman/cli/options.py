@@ -66,7 +66,7 @@ Picture = Annotated[Path | None, option("--picture FILE", "Also draw a figure: .
 Json = Annotated[bool, option("--json", "Print one JSON object; infinite and undefined values are null.")]
 Seed = Annotated[int, option("--seed N", "Random seed.")]
 Shortlist = Annotated[
-    Path | None,
+    str | None,
     option(
         "--shortlist none|DIR",
         "For speed: restrict each translation to frequent words and the translations of its source words in the lexicon "

@@ -158,6 +158,7 @@ def serve(
         return
     if not models:
         raise DataError("no model given; name the directory of one: dragoman serve MODEL")
+    from dragoman.combine.load_translators import parse_shortlist
     from dragoman.core.threads import limit_threads
     from dragoman.serve.server import serve_models
 
@@ -169,7 +170,7 @@ def serve(
             api_keys=api_keys,
             lexicon=lexicon,
             precision=precision,
-            shortlist=shortlist,
+            shortlist=parse_shortlist(shortlist),
             log_texts=log_texts,
             log_requests=log_requests,
             version=__version__,

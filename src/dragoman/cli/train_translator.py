@@ -15,7 +15,6 @@ from dragoman.cli.options import Force, Output, prepare_training_output
 from dragoman.cli.processes import connect_processes
 from dragoman.cli.progress import fit_with_progress
 from dragoman.cli.translator_options import TextOptions, TokenizerOptions
-from dragoman.core.defaults import NO_SHORTLIST
 from dragoman.core.errors import DataError
 from dragoman.models.configs import TranslatorConfig, size_preset
 from dragoman.training.config import TRANSLATOR, TrainingConfig
@@ -82,7 +81,7 @@ def train_translator(
     from dragoman.models.planning import StoredRun
     from dragoman.models.translator_training import describe_data
 
-    if shortlist not in ("auto", NO_SHORTLIST):
+    if shortlist not in ("auto", "none"):
         raise DataError(f"--shortlist {shortlist}: choose auto or none")
     start.check_output(output)
     processes = connect_processes(training_config.device)
@@ -191,13 +190,20 @@ def _encode_texts(
 
 def _shortlist_seconds(shortlist: str, setup: TrainingSetup) -> float | None:
     """Return how long an aligner for a shortlist takes; None if there will be no shortlist."""
-    from dragoman.combine.shortlist_choice import alignment_seconds, has_time_for_shortlist, may_use_shortlist
+    from dragoman.combine.shortlist_choice import (
+        alignment_seconds,
+        has_time_for_shortlist,
+        may_use_shortlist,
+        num_learned_pairs,
+    )
 
-    if shortlist == NO_SHORTLIST or not may_use_shortlist(setup.translator, setup.dev):
+    if shortlist == "none" or not may_use_shortlist(setup.translator, setup.dev):
         return None
     if not has_time_for_shortlist(setup.pairs, setup.training.minutes):
         info("no shortlist is made, because an aligner takes too much of the time")
         return None
+    if (number := num_learned_pairs(setup.pairs)) < len(setup.pairs):
+        info(f"at the end, a shortlist is learned from {number:,} of {len(setup.pairs):,} pairs")
     return alignment_seconds(setup.pairs)
 
 
@@ -229,7 +235,8 @@ def _report(
     from dragoman.models.dev_report import model_directories, report_on_dev
 
     translators = model_directories(output, setup.translator)
-    with status("translating the dev text"):
+    with_aligner = "learning a shortlist, and " if with_shortlist else ""
+    with status(f"{with_aligner}translating the dev text"):
         report = report_on_dev(result, translators, setup, old_dev, base, share, chooses_shortlist=with_shortlist)
     for line in report.lines:
         info(line)

@@ -86,12 +86,12 @@ class LineTranslation:
 
     def load(self) -> BaseTranslator:
         """Load translators as one, and check the options that depend on it before the first line is read."""
-        from dragoman.combine.load_translators import is_directory, load_translators, require_attention
+        from dragoman.combine.load_translators import load_translators, parse_shortlist, require_attention
 
-        shortlist = self.search.shortlist
+        shortlist = parse_shortlist(self.search.shortlist)
         model = load_translators(self.models, **vars(self.fusion), shortlist=shortlist, precision=self.precision)
         warn_if_unfinished(self.models)
-        if is_directory(shortlist):
+        if isinstance(shortlist, Path):
             info(f"--shortlist {shortlist}: probabilities are normalised over the words of each line's shortlist")
         model.length_handling(self.search.length)
         needs_attention = self.output.alignments is not None

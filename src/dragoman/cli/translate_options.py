@@ -139,8 +139,6 @@ def check_translate_options(search: LineTranslatorOptions, sampling: SamplingOpt
         raise DataError("--sample prints samples as they are; remove --replace-unknowns and --lexicon")
     if output.lattice is not None:
         raise DataError("--lattice records a search, and --sample does not search; remove one of them")
-    if search != LineTranslatorOptions(
-        shortlist=search.shortlist, max_units=search.max_units, no_split=search.no_split, verbatim=search.verbatim
-    ):
-        names = "--beam-size, --length, --coverage-penalty and --allow-repetition"
+    if search != LineTranslatorOptions(max_units=search.max_units, no_split=search.no_split, verbatim=search.verbatim):
+        names = "--beam-size, --length, --coverage-penalty, --allow-repetition and --shortlist"
         raise DataError(f"{names} are for searching, and --sample does not search; remove them")

@@ -243,23 +243,11 @@ class Ensemble(Combination, BaseTranslator):
         have_one = [isinstance(member, BaseTranslator) and member.has_shortlist for member in self.members]
         return all(have_one) if self.mode == "linear" else any(have_one)
 
-    def prepare_for_search(self) -> Combination:
-        """Return an equivalent scorer whose translators are prepared for search."""
+    def search_scorer(self, *, use_shortlist: bool = True) -> Combination:
+        """Return the scorer for one search. It uses the shortlists only if `has_shortlist`."""
+        use_shortlist = use_shortlist and self.has_shortlist
         members = [
-            member.prepare_for_search() if isinstance(member, BaseTranslator) else member for member in self.members
+            member.search_scorer(use_shortlist=use_shortlist) if isinstance(member, BaseTranslator) else member
+            for member in self.members
         ]
         return Combination(members, self.weights, self.mode)
-
-    def search_scorer(self) -> Combination:
-        """Return the scorer for searches. It uses the shortlists only if `has_shortlist`."""
-        if not self.has_shortlist:
-            return self.without_shortlist.prepare_for_search()
-        members = [member.search_scorer() if isinstance(member, BaseTranslator) else member for member in self.members]
-        return Combination(members, self.weights, self.mode)
-
-    @property
-    def without_shortlist(self) -> Ensemble:
-        members = [
-            member.without_shortlist if isinstance(member, BaseTranslator) else member for member in self.members
-        ]
-        return Ensemble(members, self.weights, self.mode)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Self
 
-from dragoman.core.defaults import NO_SHORTLIST
 from dragoman.core.errors import DataError
 from dragoman.data.tokenizer import TREE
 from dragoman.models.loading import check_distinct, load_language_model, load_translator
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 DEFAULT_LM_WEIGHT = 0.2
 
+ShortlistSource = Path | Literal["stored", "none"]  # an aligner's directory; the translators' shortlists; all words
+
+
+def parse_shortlist(option: str | None) -> ShortlistSource:
+    """Return the meaning of `--shortlist`.
+
+    >>> parse_shortlist(None), parse_shortlist("none"), parse_shortlist("aligner").name
+    ('stored', 'none', 'aligner')
+    """
+    return "stored" if option is None else "none" if option == "none" else Path(option)
+
 
 def load_translators(
     paths: Sequence[Path],
@@ -28,7 +39,7 @@ def load_translators(
     language_model: Path | None = None,
     lm_weight: float | None = None,
     fusion: str | None = None,
-    shortlist: Path | None = None,
+    shortlist: ShortlistSource = "stored",
     precision: str | None = None,
 ) -> BaseTranslator:
     """Load one translator, or several as an ensemble.
@@ -38,8 +49,8 @@ def load_translators(
         language_model: directory of a language model over the target's tokens, used in fusion.
         lm_weight: its share with linear fusion, its exponent with log-linear fusion. Default: 0.2.
         fusion: "linear" or "log-linear". Default: log-linear.
-        shortlist: directory of an aligner whose lexicon restricts the words of each translation; "none": all words.
-            Default: the shortlists of the translators.
+        shortlist: directory of an aligner whose lexicon restricts the words of each translation; "stored": the
+            shortlists of the translators; "none": search over all words.
         precision: see `load_with_precision`.
     """
     if language_model is None and (lm_weight is not None or fusion is not None):
@@ -48,7 +59,7 @@ def load_translators(
         raise DataError(f"--fusion {fusion}: choose linear or log-linear")
     if fusion == "linear" and (lm_weight or 0) >= 1:
         raise DataError(f"--lm-weight {lm_weight}: with --fusion linear it is a share and must be below 1")
-    if fusion == "linear" and is_directory(shortlist):
+    if fusion == "linear" and isinstance(shortlist, Path):
         raise DataError("--shortlist excludes words that --fusion linear would allow again; use --fusion log-linear")
     check_distinct(paths)
     model, path = ensemble_of(paths, load_with_shortlists(paths, shortlist, precision)), paths[0]
@@ -76,49 +87,74 @@ def ensemble_of(paths: Sequence[Path], models: Sequence[BaseTranslator]) -> Base
     return Ensemble(models, names=[str(path) for path in paths])
 
 
-def is_directory(shortlist: Path | None) -> bool:
-    """Return whether this is the directory of an aligner; otherwise it is None or "none"."""
-    return shortlist is not None and str(shortlist) != NO_SHORTLIST
-
-
 def load_with_shortlists(
-    paths: Sequence[Path], aligner: Path | None, precision: str | None = None
+    paths: Sequence[Path], shortlist: ShortlistSource = "stored", precision: str | None = None
 ) -> list[BaseTranslator]:
-    """Load translators with their own shortlists, those from the lexicon of an aligner, or none ("none")."""
+    """Load translators with their own shortlists, those from the lexicon of an aligner, or none."""
     models: list[BaseTranslator] = [load_translator(path, precision) for path in paths]
-    if aligner is None:
-        return models
-    if not is_directory(aligner):
-        return [model.without_shortlist for model in models]
-    from dragoman.align.aligner import Aligner
-    from dragoman.combine.shortlist import ShortlistScorer
-
-    loaded = Aligner.load(aligner)
-    shortlisted: list[BaseTranslator] = []
+    shortlists = load_shortlists(shortlist)
     for path, model in zip(paths, models, strict=True):
+        set_shortlist(model, path, shortlists)
+    return models
+
+
+@dataclass(frozen=True, eq=False)
+class AlignerShortlists:
+    """Shortlists from the lexicon of an aligner."""
+
+    path: Path
+    aligner: Aligner
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        from dragoman.align.aligner import Aligner
+
+        return cls(path, Aligner.load(path))
+
+    def shortlist(self, model: BaseTranslator, path: Path) -> Shortlist:
+        """Return a shortlist from the direction of the aligner that covers more of the source of a translator.
+
+        Raise an error that names its path if the aligner does not fit.
+        """
+        from dragoman.align.shortlist import Shortlist
+        from dragoman.align.unknown_words import MIN_COVERAGE
+
+        vocabularies = model.source.vocab, model.target.vocab
+        directions = (self.aligner.forward, self.aligner.backward)
+        shortlists = [Shortlist.from_lexicon(direction.lexicon, *vocabularies) for direction in directions]
+        best = max(shortlists, key=lambda shortlist: shortlist.coverage)
+        if best.coverage >= MIN_COVERAGE:
+            return best
+        known = f"{100 * best.coverage:.0f}% of the tokens of {path}"
+        problem = f"--shortlist {self.path}: has translations for {known}"
+        if model.source.format == TREE:
+            raise DataError(f"{problem}; train the aligner on the words of its trees")
+        units = f"dragoman units {path} --source < TEXT, and without --source for the target"
+        raise DataError(f"{problem}; train the aligner on text in its tokens ({units})")
+
+
+Shortlists = AlignerShortlists | Literal["stored", "none"]
+
+
+def load_shortlists(source: ShortlistSource) -> Shortlists:
+    """Load the aligner, if the source is one."""
+    return AlignerShortlists.load(source) if isinstance(source, Path) else source
+
+
+def set_shortlist(model: BaseTranslator, path: Path, shortlists: Shortlists) -> None:
+    """Give a translator, which was loaded from a path, another shortlist or none for its searches."""
+    if shortlists == "stored":
+        return
+    from dragoman.combine.shortlist import require_shortlist_support
+
+    if isinstance(shortlists, AlignerShortlists):
         try:
-            shortlisted.append(ShortlistScorer(model, _shortlist(loaded, model, f"--shortlist {aligner}", path)))
+            translator = require_shortlist_support(model)
         except DataError as error:
-            raise error if str(path) in str(error) else DataError(f"{path}: {error}") from error
-    return shortlisted
-
-
-def _shortlist(aligner: Aligner, model: BaseTranslator, name: str, path: Path) -> Shortlist:
-    """Return a shortlist from the direction of the aligner that covers more of the translator's source."""
-    from dragoman.align.shortlist import Shortlist
-    from dragoman.align.unknown_words import MIN_COVERAGE
-
-    vocabularies = model.source.vocab, model.target.vocab
-    directions = (aligner.forward, aligner.backward)
-    shortlists = [Shortlist.from_lexicon(direction.lexicon, *vocabularies) for direction in directions]
-    best = max(shortlists, key=lambda shortlist: shortlist.coverage)
-    if best.coverage >= MIN_COVERAGE:
-        return best
-    problem = f"{name}: has translations for {100 * best.coverage:.0f}% of the tokens of {path}"
-    if model.source.format == TREE:
-        raise DataError(f"{problem}; train the aligner on the words of its trees")
-    units = f"dragoman units {path} --source < TEXT, and without --source for the target"
-    raise DataError(f"{problem}; train the aligner on text in its tokens ({units})")
+            raise DataError(f"{path}: {error}") from error
+        translator.shortlist = shortlists.shortlist(model, path)
+    elif model.has_shortlist:
+        require_shortlist_support(model).shortlist = None
 
 
 def load_unknown_replacer(model: BaseTranslator, lexicon: Path | None) -> UnknownReplacer:

@@ -8,65 +8,71 @@ of the translator itself and cannot be compared with them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from dragoman.align.shortlist import Shortlist
 from dragoman.core.errors import DataError
-from dragoman.core.scorer import Carry, State, scatter_to_vocabulary
+from dragoman.core.scorer import Carry, Rows, Scorer, State, SubsetScorer, scatter_to_vocabulary
 from dragoman.models.quantized_translator import QuantizedTranslator
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator import Translator
-from dragoman.models.translator_scorer import TranslatorScorer
-from dragoman.nn.output import WordSubset
+from dragoman.nn.output import WordSubset, may_copy
 
 if TYPE_CHECKING:
     from dragoman.data.batches import Batch
 
 
-class ShortlistScorer(BaseTranslator):
-    """A translator that assigns zero probability to all words outside a sentence's shortlist."""
+class ShortlistMemory(NamedTuple):
+    """What a search with a shortlist needs of the source sentences."""
 
-    def __init__(self, model: BaseTranslator, shortlist: Shortlist):
-        if not isinstance(model, Translator | QuantizedTranslator):
-            raise DataError("a shortlist is for a single translator; give one to each member of an ensemble")
-        if model.classes is not None:
-            raise DataError("a class-factored softmax cannot be limited to a shortlist; train with --softmax full")
-        self.model, self.shortlist = model, shortlist
+    inner: Rows  # the memory of the translator itself
+    subset: WordSubset
+
+
+class ShortlistScorer(BaseTranslator):
+    """A translator that assigns zero probability to all words outside a sentence's shortlist.
+
+    To restrict only the searches of a translator, and not its likelihoods and samples, set its attribute `shortlist`.
+    """
+
+    def __init__(self, model: BaseTranslator, shortlist: Shortlist, scorer: SubsetScorer | None = None):
+        """By default the scorer is the model itself; it may be the model prepared for one search."""
+        self.model = require_shortlist_support(model)
+        self.shortlist, self._scorer = shortlist, self.model if scorer is None else scorer
         self.vocab, self.unknown = model.vocab, model.unknown
         self.source, self.target, self.length_prior = model.source, model.target, model.length_prior
         self.source_vocab = model.source.vocab
-        self.settings = model.settings
-        self._last: WordSubset | None = None
+        self.settings = self.model.settings
 
-    @property
-    def _prepared(self) -> TranslatorScorer:
-        return self.model.prepare_for_search()
+    def search_scorer(self, *, use_shortlist: bool = True) -> Scorer:
+        scorer = self.model.prepare_for_search()
+        return ShortlistScorer(self.model, self.shortlist, scorer) if use_shortlist else scorer
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         assert batch.source is not None, "a translator needs a source"
-        state = self._prepared.start(batch, carry)
-        memory = (state.memory, self.shortlist.word_lists(batch.source))
-        return State(state.rows, memory, torch.arange(batch.num_rows) if state.sentence is None else state.sentence)
+        state = self._scorer.start(batch, carry)
+        subset = self._scorer.word_subset(state, self.shortlist.word_lists(batch.source))
+        sentence = torch.arange(batch.num_rows) if state.sentence is None else state.sentence
+        return State(state.rows, ShortlistMemory(state.memory, subset), sentence)
 
     def sparse_log_probs(self, state: State) -> tuple[Tensor, Tensor]:
         """Return log P of the words in the shortlist of each row's sentence, and their ids.  # (rows, n) each"""
-        lists = state.memory[1]  # (sentences, n)
-        if self._last is None or self._last.words is not lists:  # most steps of a search have the same sentences
-            self._last = self.model.word_subset(lists)
-        inner = State(state.rows, state.memory[0], state.sentence)
-        scores = self._prepared.subset_scores(inner, self._last)
+        memory: ShortlistMemory = state.memory
         assert state.sentence is not None
-        return scores.log_softmax(dim=1), lists.index_select(0, state.sentence)
+        scores = self._scorer.subset_scores(State(state.rows, memory.inner, state.sentence), memory.subset)
+        return scores.log_softmax(dim=1), memory.subset.words.index_select(0, state.sentence)
 
     def log_probs(self, state: State) -> Tensor:
         return scatter_to_vocabulary(*self.sparse_log_probs(state), len(self.vocab))
 
     def advance(self, state: State, words: Tensor) -> State:
-        inner = self._prepared.advance(self._inner(state), words)
-        return State(inner.rows, (inner.memory, state.memory[1]), state.sentence)
+        subset, inner = state.memory.subset, self._scorer.advance(self._inner(state), words)
+        if subset.weights is None and may_copy(subset.words, len(self.vocab)):  # fewer sentences are left
+            subset = self._scorer.word_subset(inner, subset.words)
+        return State(inner.rows, ShortlistMemory(inner.memory, subset), state.sentence)
 
     def finish(self, state: State) -> Carry:
         return self.model.finish(self._inner(state))
@@ -76,7 +82,7 @@ class ShortlistScorer(BaseTranslator):
 
     def _inner(self, state: State) -> State:
         """The state of the translator itself."""
-        memory = state.memory[0]
+        memory = state.memory.inner
         return State(state.rows, memory, None if memory is None else state.sentence)
 
     @property
@@ -87,6 +93,11 @@ class ShortlistScorer(BaseTranslator):
     def has_shortlist(self) -> bool:
         return True
 
-    @property
-    def without_shortlist(self) -> BaseTranslator:
-        return self.model.without_shortlist
+
+def require_shortlist_support(model: BaseTranslator) -> Translator | QuantizedTranslator:
+    """Return the translator; raise an error if it cannot be limited to a shortlist."""
+    if not isinstance(model, Translator | QuantizedTranslator):
+        raise DataError("a shortlist is for a single translator; give one to each member of an ensemble")
+    if model.classes is not None:
+        raise DataError("a class-factored softmax cannot be limited to a shortlist; train with --softmax full")
+    return model

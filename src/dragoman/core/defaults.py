@@ -2,7 +2,6 @@
 
 DEFAULT_BEAM_SIZE = 5
 DEFAULT_LENGTH = "norm"  # length handling
-NO_SHORTLIST = "none"  # instead of the directory of a shortlist: search over all words
 MAX_TOKENS = 250  # longer lines are split
 SENTENCEPIECE_FILE = "sentencepiece.model"
 LETTERS_FILE = "letters.tsv"  # a profile of a language

@@ -66,8 +66,8 @@ class CarryScorer(Scorer, Protocol):
 
 
 @runtime_checkable
-class BatchedScorer(Scorer, Protocol):
-    """A scorer that computes the likelihood of a text faster than the fold."""
+class BatchedScorer(Protocol):
+    """A scorer that computes the likelihood of a text faster than the fold. Only what it adds is checked: for each text."""
 
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]: ...
 
@@ -95,12 +95,11 @@ class AttentionScorer(Scorer, Protocol):
 class SubsetScorer(Scorer, Protocol):
     """A scorer that can compare some tokens of each sentence without computing the scores of all."""
 
-    def prepare_for_search(self) -> SubsetScorer:
-        """Return an equivalent scorer that is faster, for searching without training it."""
-        ...
+    def word_subset(self, state: State, words: Tensor) -> Any:
+        """Return the parameters needed to score these tokens of the state's sentences, also in later states.
 
-    def word_subset(self, words: Tensor) -> Any:
-        """Return the parameters needed to score these tokens, in any number of states.  # words: (sentences, n)"""
+        # words: (sentences, n); the result has tensors whose first dimension is the sentences
+        """
         ...
 
     def subset_scores(self, state: State, subset: Any) -> Tensor:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from dragoman.data.ranges import split_by_size
 from dragoman.evaluation.results import AdditiveResult, to_json
 
 MAX_BATCH_TOKENS = 4096  # when translations are scored
-_batched_classes: dict[type[Scorer], bool] = {}
 
 
 def token_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
@@ -35,17 +34,9 @@ def token_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:
     The text is one stream: the state that a model carries over from a sentence reaches the next.
     """
     corpus.require_vocab(scorer.vocab)
-    if _is_batched(scorer):
+    if isinstance(scorer, BatchedScorer):
         return scorer.token_log_probs(corpus)
     return folded_log_probs(scorer, corpus)
-
-
-def _is_batched(scorer: Scorer) -> TypeGuard[BatchedScorer]:
-    """Check the protocol once per class: that takes as long as scoring some sentences."""
-    kind = type(scorer)
-    if kind not in _batched_classes:
-        _batched_classes[kind] = isinstance(scorer, BatchedScorer)
-    return _batched_classes[kind]
 
 
 def folded_log_probs(scorer: Scorer, corpus: Corpus) -> NDArray[np.float64]:

@@ -191,6 +191,7 @@ def evaluate_translator(
     allow_repetition: bool = False,
     verbatim: bool = False,
     unknown_replacer: UnknownReplacer | None = None,
+    use_shortlist: bool = True,
     split_sentences: bool = True,
     diagnose: bool = False,
     metrics: Sequence[str] | None = None,
@@ -204,8 +205,7 @@ def evaluate_translator(
     """
     data = reference_data if isinstance(reference_data, ReferenceData) else ReferenceData(reference_data)
     references, source, target = data.references, model.source, model.target
-    if diagnose:
-        model = model.without_shortlist
+    use_shortlist = use_shortlist and not diagnose
     start = perf_counter()
     translations = model.translate_text(
         lines,
@@ -216,6 +216,7 @@ def evaluate_translator(
         allow_repetition=allow_repetition,
         verbatim=verbatim,
         unknown_replacer=unknown_replacer,
+        use_shortlist=use_shortlist,
     )
     seconds = perf_counter() - start
     texts = [translation.text for translation in translations]
@@ -229,7 +230,7 @@ def evaluate_translator(
             texts, references, lambda word: word not in SPECIALS and target.vocab.id(word) == UNK
         )
     read, expected = (lines, references) if data.tokenised else model.read_pairs(lines, references)
-    likelihood = model.without_shortlist.likelihood(read, expected)
+    likelihood = model.likelihood(read, expected)
     errors = Counter(model.diagnose(read, expected, translations, length, coverage) if diagnose else [])
     return TranslatorEvaluation(
         reference_data=data,
@@ -241,7 +242,7 @@ def evaluate_translator(
         alignment=attention_alignment_counts(model, lines, references, data.gold_alignments),
         unknown_word_recall=unknown_word_recall,
         errors={kind: errors[kind] for kind in ERROR_KINDS} if diagnose else {},
-        with_shortlist=model.has_shortlist,
+        with_shortlist=model.has_shortlist and use_shortlist,
     )
 
 

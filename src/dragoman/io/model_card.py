@@ -106,13 +106,17 @@ def describe_shortlist(decision: Mapping[str, Any]) -> str:
 
     >>> figures = {"metric": "BLEU", "score": 38.2, "score_of_all_words": 38.11, "speedup": 1.62}
     >>> describe_shortlist({"used": True, **figures})
-    'search uses a shortlist: dev BLEU 38.20 (38.11 over all words), 1.6 times as fast'
+    'search uses a shortlist: dev BLEU 38.20 (38.11 over all words), about 1.6 times as fast'
     >>> describe_shortlist({"used": False, **figures, "score": 38.0})
-    'search is over all words; with a shortlist: dev BLEU 38.00 (38.11 over all words), 1.6 times as fast'
+    'search is over all words; with a shortlist: dev BLEU 38.00 (38.11 over all words), about 1.6 times as fast'
+    >>> describe_shortlist({"used": True})
+    'search uses a shortlist'
     """
+    if decision.get("metric") is None:
+        return "search uses a shortlist" if decision["used"] else "search is over all words"
     scores = "dev {metric} {score:.2f} ({score_of_all_words:.2f} over all words)".format_map(decision)
     start = "search uses a shortlist" if decision["used"] else "search is over all words; with a shortlist"
-    return f"{start}: {scores}, {decision['speedup']:.1f} times as fast"
+    return f"{start}: {scores}, about {decision['speedup']:.1f} times as fast"
 
 
 def has_scores(directory: Path) -> bool:

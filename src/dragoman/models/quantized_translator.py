@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 from torch import Tensor
 
+from dragoman.align.shortlist import Shortlist
 from dragoman.core.scorer import Carry, Scorer, State
 from dragoman.data.batches import Batch
 from dragoman.models.neural import NeuralModel
@@ -42,7 +43,7 @@ class QuantizedTranslator(QuantizedModel, BaseTranslator):
         """Wrap a translator whose matrices are rounded already; see `quantize`."""
         assert isinstance(model, Translator)
         super().__init__(model)
-        self.source, self.target, self.shortlist = model.source, model.target, model.shortlist
+        self.source, self.target = model.source, model.target
         self.source_vocab, self.length_prior, self.classes = model.source_vocab, model.length_prior, model.classes
         self._scorer = TranslatorScorer(model, Int8Matrix)
 
@@ -50,7 +51,7 @@ class QuantizedTranslator(QuantizedModel, BaseTranslator):
     def quantize(cls, model: NeuralModel) -> Self:
         assert isinstance(model, Translator)
         quantized = super().quantize(model)
-        quantized.model.shortlist = quantized.shortlist = model.shortlist
+        quantized.shortlist = model.shortlist
         return quantized
 
     @property
@@ -62,14 +63,13 @@ class QuantizedTranslator(QuantizedModel, BaseTranslator):
         return self.shortlist is not None
 
     @property
-    def without_shortlist(self) -> Self:
-        """A translator with the same parameters that searches over all words."""
-        if self.shortlist is None:
-            return self
-        model = object.__new__(type(self))
-        model.__dict__.update(self.__dict__)
-        model.model, model.shortlist = self.model.without_shortlist, None
-        return model
+    def shortlist(self) -> Shortlist | None:
+        """What searches are restricted to; it is saved."""
+        return self.model.shortlist
+
+    @shortlist.setter
+    def shortlist(self, shortlist: Shortlist | None) -> None:
+        self.model.shortlist = shortlist
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         return self._scorer.start(batch, carry)
@@ -86,13 +86,15 @@ class QuantizedTranslator(QuantizedModel, BaseTranslator):
     def prepare_for_search(self) -> TranslatorScorer:
         return self._scorer
 
-    def search_scorer(self) -> Scorer:
+    def search_scorer(self, *, use_shortlist: bool = True) -> Scorer:
         from dragoman.combine.shortlist import ShortlistScorer  # which is for translators
 
-        return self._scorer if self.shortlist is None else ShortlistScorer(self, self.shortlist)
+        if self.shortlist is None or not use_shortlist:
+            return self._scorer
+        return ShortlistScorer(self, self.shortlist, self._scorer)
 
-    def word_subset(self, words: Tensor) -> WordSubset:
-        return self._scorer.word_subset(words)
+    def word_subset(self, state: State, words: Tensor) -> WordSubset:
+        return self._scorer.word_subset(state, words)
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
         return self._scorer.subset_scores(state, subset)

@@ -23,14 +23,16 @@ from dragoman.models.base import Config
 
 
 class ShortlistDecision(Settings):
-    """Whether a translator has a shortlist, and the scores of the dev text that decided it."""
+    """Whether a translator has a shortlist and, if training made it, what decided it."""
 
     used: bool
-    metric: str
-    score: float
-    score_of_all_words: float
-    speedup: float
-    """Speed of the search with the shortlist, relative to that over all words."""
+    metric: str | None = None
+    score: float | None = None
+    """Of the dev text."""
+    score_of_all_words: float | None = None
+    """The same without the shortlist."""
+    speedup: float | None = None
+    """Estimated speed of the search with the shortlist, relative to that over all words."""
 
 
 def read_decision(config: Config, path: Path) -> ShortlistDecision | None:
@@ -47,9 +49,18 @@ def read_shortlist(path: Path, config: Config, source: Vocab, target: Vocab) -> 
     return Shortlist.from_arrays(map_arrays(path / SHORTLIST_FILE), source, target)
 
 
-def shortlist_arrays(shortlist: Shortlist | None, config: Config) -> dict[str, Arrays]:
-    """Return the file of a shortlist, for a model directory with this configuration."""
-    return {} if shortlist is None or SHORTLIST not in config else {SHORTLIST_FILE: shortlist.arrays()}
+def shortlist_arrays(shortlist: Shortlist | None) -> dict[str, Arrays]:
+    """Return the file of a shortlist, for a model directory."""
+    return {} if shortlist is None else {SHORTLIST_FILE: shortlist.arrays()}
+
+
+def with_current_decision(config: Config, shortlist: Shortlist | None) -> Config:
+    """Return a configuration whose decision agrees with the shortlist, which may have been set or removed since."""
+    is_used = bool(config.get(SHORTLIST, {}).get("used"))
+    if is_used == (shortlist is not None):
+        return config
+    others = {name: value for name, value in config.items() if name != SHORTLIST}
+    return others if shortlist is None else {**others, SHORTLIST: {"used": True}}
 
 
 def store_decision(path: Path, decision: ShortlistDecision, shortlist: Shortlist) -> None:

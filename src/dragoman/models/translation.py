@@ -74,6 +74,7 @@ class SearchKwargs(TypedDict, total=False):
     allow_repetition: bool
     verbatim: bool
     unknown_replacer: UnknownReplacer | None
+    use_shortlist: bool
 
 
 class TranslateKwargs(SearchKwargs, total=False):
@@ -106,18 +107,9 @@ class BaseTranslator(BaseScorer):
         """Whether searches consider only the words of each sentence's shortlist."""
         return False
 
-    @property
-    def without_shortlist(self) -> BaseTranslator:
-        """The same translator without shortlists, for the likelihood of given translations."""
+    def search_scorer(self, *, use_shortlist: bool = True) -> Scorer:
+        """Return the scorer for one search: as fast as possible, and restricted to shortlists if there are some."""
         return self
-
-    def prepare_for_search(self) -> Scorer:
-        """Return an equivalent scorer that is faster, for searching without training it."""
-        return self
-
-    def search_scorer(self) -> Scorer:
-        """Return the scorer for searches: prepared, and restricted to shortlists if there are some."""
-        return self.prepare_for_search()
 
     # -- translating ---------------------------------------------------------------------------------------------------
 
@@ -169,6 +161,7 @@ class BaseTranslator(BaseScorer):
         max_words: MaxWords = None,
         prefix: str | Sequence[str] = (),
         unknown_replacer: UnknownReplacer | None = None,
+        use_shortlist: bool = True,
         lattice: Lattice | None = None,
         on_step: Callable[[], None] | None = None,
     ) -> list[list[Translation]]:
@@ -185,6 +178,7 @@ class BaseTranslator(BaseScorer):
             max_words: the maximum length of translations, see `dragoman.search.length.word_limits`.
             prefix: a text or tokens that all translations begin with. The search is then over all words.
             unknown_replacer: replaces unknown words in the text.
+            use_shortlist: without it, the search is over all words, also if the translator has a shortlist.
             lattice, on_step: see `dragoman.search.beam.beam_search`.
         """
         from dragoman.search.beam import beam_search_corpus
@@ -193,7 +187,7 @@ class BaseTranslator(BaseScorer):
         if unknown_replacer is not None:
             self.check_unknown_replacement()
         source = self._encode_lines([chunk for line in segmented for chunk in line.searched_chunks])
-        scorer = (self.without_shortlist if prefix else self).search_scorer()
+        scorer = self.search_scorer(use_shortlist=use_shortlist and not prefix)
         if prefix:
             scorer, max_words = self._constrain_to_prefix(scorer, prefix, segmented, max_words)
         if not allow_repetition:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
@@ -32,7 +31,6 @@ from dragoman.data.vocabulary_extension import extend_tokenizer
 from dragoman.io.storage import (
     CONFIG_FILE,
     LEXICON_FILE,
-    SHORTLIST,
     SOURCE_PREFIX,
     SOURCE_VOCAB_FILE,
     TARGET_PREFIX,
@@ -56,10 +54,10 @@ from dragoman.models.neural import (
     saved_settings,
     softmax_classes,
 )
-from dragoman.models.stored_shortlist import read_shortlist, shortlist_arrays
+from dragoman.models.stored_shortlist import read_shortlist, shortlist_arrays, with_current_decision
 from dragoman.models.translation import BaseTranslator
 from dragoman.models.translator_parts import TargetTokens, TranslatorOutput, gather_tokens
-from dragoman.models.translator_scorer import PreparedScorer, TranslatorScorer
+from dragoman.models.translator_scorer import ScorerCache, TranslatorScorer
 from dragoman.nn.activations import tanh
 from dragoman.nn.attention import Memory, reinforce
 from dragoman.nn.attention_priors import PositionPrior
@@ -130,8 +128,8 @@ class Translator(NeuralModel, BaseTranslator):
         words = len(target.vocab)
         self.projection, self.output = create_output(settings.readout or size, words, settings, classes)
         self.lexicon = None if lexicon is None else LexiconBias(lexicon, words, settings.lexicon_floor)
-        self._prepared = PreparedScorer()
-        self.shortlist: Shortlist | None = None  # that searches use; training removes it
+        self._prepared = ScorerCache()
+        self.shortlist: Shortlist | None = None  # that searches use; it is saved, and `train` removes it
         self.to(DTYPES[settings.dtype])
 
     @classmethod
@@ -267,15 +265,6 @@ class Translator(NeuralModel, BaseTranslator):
         return self.shortlist is not None
 
     @property
-    def without_shortlist(self) -> Self:
-        """A translator with the same parameters that searches over all words."""
-        if self.shortlist is None:
-            return self
-        model = copy(self)
-        model.shortlist = None
-        return model
-
-    @property
     def tied_weight(self) -> Tensor | None:
         """The matrix of a tied output layer."""
         return self.embedding.weight if self.settings.tied else None
@@ -391,29 +380,34 @@ class Translator(NeuralModel, BaseTranslator):
         """alpha_t: attention while the next word is predicted.  # (rows, longest source)"""
         return TranslatorScorer(self).attention(state)
 
-    def word_subset(self, words: Tensor) -> WordSubset:
-        """Return the parameters of some words for each sentence.  # words: (sentences, n)"""
-        return TranslatorScorer(self).word_subset(words)
+    def word_subset(self, state: State, words: Tensor) -> WordSubset:
+        """Return the parameters of some words for each sentence of the state.  # words: (sentences, n)"""
+        return TranslatorScorer(self).word_subset(state, words)
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
         """Return log P of the words of each row's sentence, up to a constant per row.  # (rows, n)"""
         return TranslatorScorer(self).subset_scores(state, subset)
 
     def prepare_for_search(self) -> TranslatorScorer:
-        """Return an equivalent scorer that is faster with few rows. It is prepared again if parameters have changed.
+        """Return an equivalent scorer for one search, which is faster with few rows.
 
-        In training mode nothing is prepared, because fused optimizers change parameters without changing their versions.
+        It is prepared again when parameters have changed; in training mode nothing is prepared. A change of only some
+        values of a row by way of a parameter's `.data` may not be noticed: change parameters under `torch.no_grad()`.
         """
         return TranslatorScorer(self) if self.training else self._prepared.get(self, pack_float32)
 
-    def search_scorer(self) -> Scorer:
+    def search_scorer(self, *, use_shortlist: bool = True) -> Scorer:
         from dragoman.combine.shortlist import ShortlistScorer  # which is for translators
 
-        return self.prepare_for_search() if self.shortlist is None else ShortlistScorer(self, self.shortlist)
+        scorer = self.prepare_for_search()
+        if self.shortlist is None or not use_shortlist:
+            return scorer
+        return ShortlistScorer(self, self.shortlist, scorer)
 
     def train(self, mode: bool = True) -> Self:
+        """Set training mode, as in torch. It removes the shortlist, which was chosen for the parameters as they were."""
         if mode:
-            self._prepared, self.shortlist = PreparedScorer(), None
+            self._prepared, self.shortlist = ScorerCache(), None
         return super().train(mode)
 
     # -- saving and loading --------------------------------------------------------------------------------------------
@@ -421,9 +415,7 @@ class Translator(NeuralModel, BaseTranslator):
     def config(self) -> Config:
         languages = {"source": self.source.language, "target": self.target.language}
         known: Config = {"languages": languages} if any(languages.values()) else {}
-        common = dict(super().config())
-        if self.shortlist is None and common.get(SHORTLIST, {}).get("used"):
-            del common[SHORTLIST]  # it was removed
+        common = with_current_decision(super().config(), self.shortlist)
         return {**common, **known, "source": self.source.config(), "target": self.target.config()}
 
     def sizes(self) -> dict[str, int]:
@@ -447,7 +439,7 @@ class Translator(NeuralModel, BaseTranslator):
         return files
 
     def array_files(self) -> Mapping[str, Arrays]:
-        return shortlist_arrays(self.shortlist, self.training_metadata)
+        return shortlist_arrays(self.shortlist)
 
     @classmethod
     def from_saved(cls, saved: SavedModel) -> Self:

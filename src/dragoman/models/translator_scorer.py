@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,19 +19,21 @@ from dragoman.nn.int8 import Int8Tensor
 from dragoman.nn.lexicon import LexiconBias
 from dragoman.nn.output import FullSoftmax, WordSubset
 from dragoman.nn.packed import Matrix, PackedProducts, PackMatrix
+from dragoman.nn.products import linear
 from dragoman.nn.step_products import STEPWISE_PRODUCTS, StepProducts
 
 if TYPE_CHECKING:
     from dragoman.models.translator import Translator
 
-MAX_TABLE_SIZE = 1 << 26  # numbers of the table of word inputs
+MAX_TABLE_SIZE = 1 << 25  # numbers of the table of word inputs
+TABLE_BLOCK = 16  # rows of the table that are computed at once
 
 
 class TranslatorScorer:
     """A translator as a scorer.
 
-    With `prepare`, its matrices are prepared for products with few rows, and W_x embed(e_{t-1}) + b of every word is
-    computed once. A prepared scorer does not notice later changes of the parameters.
+    With `prepare`, its matrices are prepared for products with few rows, and W_x embed(e_{t-1}) + b of a word is computed
+    once. A prepared scorer does not notice later changes of the parameters.
     """
 
     def __init__(self, model: Translator, prepare: PackMatrix | None = None):
@@ -38,7 +42,7 @@ class TranslatorScorer:
         self._readout: Matrix | None = model.readout
         self._projection: Matrix | None = model.projection
         self._scores: Matrix | None = None  # of all words, before the softmax
-        self._word_inputs: Tensor | None = None  # (|V|, gates * H)
+        self._word_inputs: Callable[[Tensor], Tensor] | None = None  # (rows,) -> (rows, gates * H)
         if prepare is not None:
             with model.evaluation_mode():
                 self._prepare(prepare)
@@ -52,11 +56,14 @@ class TranslatorScorer:
             self._projection = prepare(model.projection.weight, model.projection.bias)
         if isinstance(model.output, FullSoftmax):
             self._scores = prepare(*model.output.weights(model.tied_weight))
-        first = model.decoder.layers[0].input
-        is_small = len(model.vocab) * first.out_features <= MAX_TABLE_SIZE
-        is_quantized = isinstance(model.embedding.weight, Int8Tensor)  # so the table would be larger than the model
-        if is_small and not is_quantized:
-            self._word_inputs = model.decoder.word_inputs(model.embedding.weight)
+        first, embedding = model.decoder.layers[0].input, model.embedding.weight
+        is_small = len(embedding) * first.out_features <= MAX_TABLE_SIZE
+        is_quantized = isinstance(embedding, Int8Tensor)  # so the table would be larger than the model
+        if is_small and not is_quantized and embedding.device.type == "cpu":
+            self._word_inputs = WordInputs(model)
+        else:
+            matrix = prepare(first.weight, first.bias)
+            self._word_inputs = lambda words: matrix(model.embedding(words.to(model.device)))
 
     def start(self, batch: Batch, carry: Carry = None) -> State:
         assert batch.source is not None, "a translator needs a source"
@@ -72,11 +79,10 @@ class TranslatorScorer:
         """Return the state after one more word.  # words: (rows,)"""
         decoder, previous = self.model.decoder, state.rows
         with self.model.evaluation_mode():
-            words = words.to(self.model.device)
             if self._word_inputs is not None:
-                p = self._word_inputs.index_select(0, words)  # (rows, gates * H)
+                p = self._word_inputs(words)  # (rows, gates * H)
             else:
-                p = decoder.word_inputs(self.model.embedding(words))
+                p = decoder.word_inputs(self.model.embedding(words.to(self.model.device)))
             if state.sentence is None:
                 return State(previous._replace(layers=decoder.plain_step(p, previous.layers, self._products)))
             memory: Memory = state.memory
@@ -104,37 +110,40 @@ class TranslatorScorer:
         rows: DecoderState = state.rows
         return None if state.memory is None else rows.attention.cpu()
 
-    def prepare_for_search(self) -> TranslatorScorer:
-        return self
-
-    def word_subset(self, words: Tensor) -> WordSubset:
-        """Return the parameters of some words for each sentence.  # words: (sentences, n)"""
-        output = self.model.output
+    def word_subset(self, state: State, words: Tensor) -> WordSubset:
+        """Return the parameters of some words for each sentence of the state.  # words: (sentences, n)"""
+        output, lexicon = self.model.output, self.model.lexicon
         assert isinstance(output, FullSoftmax), "words of a class are scored together"
         with self.model.evaluation_mode():
-            return output.subset(words, self.model.tied_weight)
+            subset = output.subset(words, self.model.tied_weight)
+            if lexicon is None or state.memory is None:
+                return subset
+            memory: Memory = state.memory
+            assert memory.candidates is not None
+            return subset._replace(lexicon_probs=lexicon.subset_probs(memory.candidates, words))
 
     def subset_scores(self, state: State, subset: WordSubset) -> Tensor:
         """Return log P of the words of each row's sentence, up to a constant per row.  # (rows, n)"""
         lexicon = self.model.lexicon
         assert state.sentence is not None, "the words belong to sentences"
         with self.model.evaluation_mode():
-            words, x = subset.words.index_select(0, state.sentence), self._features(state)
+            layout, x = RowLayout.of(state.sentence, len(subset.words)), self._features(state)
             if subset.weights is None:
-                scores = self._all_scores(x).cpu().gather(1, words)
+                words = subset.words.index_select(0, state.sentence).to(x.device)  # (rows, n)
+                scores = self._all_scores(x).gather(1, words)
             else:
-                layout = RowLayout.of(state.sentence, len(subset.words))
-                scores = layout.to_rows(subset.scores(layout.to_grid(x))).cpu()
-            if lexicon is None or state.memory is None:
-                return scores
-            return lexicon.subset_scores(scores, words, *self._candidate_boosts(lexicon, state))
+                scores = layout.to_rows(subset.scores(layout.to_grid(x)))
+            if lexicon is None or subset.lexicon_probs is None:
+                return scores.cpu()
+            bias = lexicon.subset_bias(subset.lexicon_probs, layout.to_grid(state.rows.attention))
+            return (scores + layout.to_rows(bias)).cpu()
 
     def _all_scores(self, x: Tensor) -> Tensor:
         """Return the input of the softmax over all words.  # (rows, inputs) -> (rows, |V|)"""
         if self._scores is not None:
             return self._scores(x)
         assert isinstance(self.model.output, FullSoftmax)
-        return torch.nn.functional.linear(x, *self.model.output.weights(self.model.tied_weight))
+        return linear(x, *self.model.output.weights(self.model.tied_weight))
 
     def _features(self, state: State) -> Tensor:
         """Return the input of the output layer: [h; c], or a tanh layer of it.  # (rows, inputs)"""
@@ -167,27 +176,65 @@ def step_matrices(model: Translator) -> dict[str, Tensor]:
     return matrices
 
 
-class PreparedScorer:
-    """The scorer of a translator for search, prepared when it is first needed, and again after changes of parameters."""
+class WordInputs:
+    """W_x embed(e) + b of words, computed when they are first needed, in blocks of words.
+
+    A word is always computed together with the same others, so that earlier searches change nothing.
+    """
+
+    def __init__(self, model: Translator):
+        embedding, decoder = model.embedding.weight, model.decoder
+        self._embedding, self._compute = embedding, decoder.word_inputs
+        with torch.inference_mode(mode=False):  # otherwise it could be filled in this mode only
+            self._table = embedding.new_empty(len(embedding), decoder.layers[0].input.out_features)
+        self._is_computed = np.zeros(-(-len(embedding) // TABLE_BLOCK), bool)
+
+    def __call__(self, words: Tensor) -> Tensor:
+        """# (rows,) -> (rows, gates * H)"""
+        blocks = words.numpy() // TABLE_BLOCK
+        if not self._is_computed[blocks].all():
+            for block in np.unique(blocks[~self._is_computed[blocks]]).tolist():
+                rows = slice(block * TABLE_BLOCK, (block + 1) * TABLE_BLOCK)
+                self._table[rows] = self._compute(self._embedding[rows])
+                self._is_computed[block] = True  # last: another thread may compute the same, and never reads too early
+        return self._table.index_select(0, words)
+
+
+class _Prepared(NamedTuple):
+    """A prepared scorer, and what identifies the parameters that it was prepared from."""
+
+    scorer: TranslatorScorer
+    versions: list[tuple[object, ...]]
+    sample: Tensor
+
+
+class ScorerCache:
+    """Keeps the prepared scorer of a translator until its parameters change.
+
+    Some changes leave a parameter's version as it is: those of its `.data`, and of fused optimizers. So a value from each
+    row of each matrix is compared as well.
+    """
 
     def __init__(self) -> None:
-        self._scorer: TranslatorScorer | None = None
-        self._parameters: list[tuple[Tensor, int]] = []  # with their versions, when the scorer was prepared
+        self._prepared: _Prepared | None = None
 
     def get(self, model: Translator, prepare: PackMatrix) -> TranslatorScorer:
-        parameters: list[tuple[Tensor, int]] = [(parameter, parameter._version) for parameter in model.parameters()]
-        scorer = self._scorer
-        is_current = len(parameters) == len(self._parameters) and all(
-            part is old and version == old_version
-            for (part, version), (old, old_version) in zip(parameters, self._parameters, strict=True)
-        )
-        if scorer is None or not is_current:
-            scorer = TranslatorScorer(model, prepare)
-            self._scorer, self._parameters = scorer, parameters
-        return scorer
+        modules = (model.embedding, model.decoder, model.readout, model.projection, model.output)
+        parameters = [part.detach() for module in modules if module is not None for part in module.parameters()]
+        versions: list[tuple[object, ...]] = [
+            (part.data_ptr(), part._version, part.dtype, part.device, part.shape) for part in parameters
+        ]
+        sample = torch.cat([_sample(part) for part in parameters])
+        prepared = self._prepared
+        if prepared is None or prepared.versions != versions or not torch.equal(prepared.sample, sample):
+            prepared = _Prepared(TranslatorScorer(model, prepare), versions, sample)
+            self._prepared = prepared  # a single assignment: other threads see all of the old one or of the new one
+        return prepared.scorer
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> PreparedScorer:
-        return PreparedScorer()
+    def __reduce__(self) -> tuple[type[ScorerCache], tuple[()]]:
+        return ScorerCache, ()
 
-    def __reduce__(self) -> tuple[type[PreparedScorer], tuple[()]]:
-        return PreparedScorer, ()
+
+def _sample(parameter: Tensor) -> Tensor:
+    """Return all values of a vector, and at least one of each row of a matrix, from all columns in turn."""
+    return parameter.flatten()[:: max(1, parameter.shape[-1] - 1) if parameter.dim() > 1 else 1]

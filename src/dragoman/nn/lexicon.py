@@ -36,7 +36,7 @@ class LexiconTable(NamedTuple):
 class Candidates(NamedTuple):
     """Translations in the lexicon of the words of some sentences."""
 
-    words: Tensor  # (sentences, K) target words; `<s>`, which is impossible, in padding
+    words: Tensor  # (sentences, K) target words in ascending order; `<s>`, which is impossible, in padding
     probs: Tensor  # (sentences, longest, K) L(candidate | f_j)
 
 
@@ -83,17 +83,28 @@ class LexiconBias(nn.Module):
         """Return the candidates of each row and their boosts.  # attention: (rows, longest) -> (rows, K) each"""
         layout = RowLayout.of(sentence, len(candidates.words))
         boost = layout.to_rows(self.boosts(candidates, layout.to_grid(attention)))
-        return candidates.words[sentence.to(candidates.words.device)], boost
+        return candidates.words.index_select(0, sentence.to(candidates.words.device)), boost
 
     def log_probs(self, log_probs: Tensor, words: Tensor, boost: Tensor) -> Tensor:
         """Return log P' of all words, given log P.  # log_probs: (rows, |V|), words and boost: (rows, K)"""
         norm = (log_probs.gather(1, words).exp() * boost).sum(dim=1, keepdim=True).log1p()  # (rows, 1)
         return log_probs.scatter_add(1, words, boost.log1p()) - norm
 
-    def subset_scores(self, scores: Tensor, subset: Tensor, words: Tensor, boost: Tensor) -> Tensor:
-        """Add the bias to scores of some words.  # scores and subset: (rows, n), words and boost: (rows, K)"""
-        bias = scores.new_zeros(len(scores), self.vocab_size).scatter_add_(1, words, boost.log1p())
-        return scores + bias.gather(1, subset)
+    def subset_probs(self, candidates: Candidates, words: Tensor) -> Tensor:
+        """Return L(word | f_j) of some words of each sentence.  # (sentences, n) -> (sentences, longest, n)"""
+        known = torch.where(candidates.words == START, self.vocab_size, candidates.words)  # (sentences, K) ascending
+        words = words.to(known.device)
+        place = torch.searchsorted(known, words).clamp(max=known.shape[1] - 1)  # (sentences, n)
+        is_candidate = (known.gather(1, place) == words).unsqueeze(1)  # (sentences, 1, n)
+        longest = candidates.probs.shape[1]
+        return candidates.probs.gather(2, place.unsqueeze(1).expand(-1, longest, -1)) * is_candidate
+
+    def subset_bias(self, probs: Tensor, attention: Tensor) -> Tensor:
+        """Return the bias of some words of each sentence, up to a constant per row.
+
+        # probs: (sentences, longest, n) of `subset_probs`, attention: (sentences, width, longest)
+        """
+        return (torch.bmm(attention, probs.to(attention)) / self.floor).log1p()  # (sentences, width, n)
 
     def target_log_probs(
         self,

@@ -30,16 +30,25 @@ MAX_COPIES = 4  # of each word's parameters on average, for products with the wo
 
 
 class WordSubset(NamedTuple):
-    """Some words for each sentence of a batch, and their parameters, unless it is better to score all words."""
+    """Some words for each sentence of a batch, and their parameters, unless it is better to score all words.
+
+    The words are on the CPU, where scores are compared; parameters are on the model's device.
+    """
 
     words: Tensor  # (sentences, n)
     weights: Tensor | None = None  # (sentences, inputs, n)
     bias: Tensor | None = None  # (sentences, 1, n)
+    lexicon_probs: Tensor | None = None  # (sentences, longest, n) L(word | f_j), if there is a lexicon
 
     def scores(self, x: Tensor) -> Tensor:
         """Return log p of the words up to a constant per row.  # (sentences, width, inputs) -> (sentences, width, n)"""
         assert self.weights is not None and self.bias is not None
         return torch.baddbmm(self.bias, x, self.weights)
+
+
+def may_copy(words: Tensor, vocab_size: int) -> bool:
+    """Return whether it pays to copy the parameters of words of each sentence.  # words: (sentences, n)"""
+    return words.numel() <= MAX_COPIES * vocab_size
 
 
 class FullSoftmax(nn.Module):
@@ -105,10 +114,10 @@ class FullSoftmax(nn.Module):
         They are copied, so for many words in all, which take long to read, it is better to score all words once.
         """
         W, b = self.weights(tied)
-        if words.numel() > MAX_COPIES * len(b) or isinstance(W, Int8Tensor):  # whose products round the inputs
+        if not may_copy(words, len(b)) or isinstance(W, Int8Tensor):  # whose products round the inputs
             return WordSubset(words)
-        words = words.to(b.device)
-        return WordSubset(words, nn.functional.embedding(words, W).transpose(1, 2), b[words][:, None])
+        ids = words.to(b.device)
+        return WordSubset(words, nn.functional.embedding(ids, W).transpose(1, 2), b.take(ids).unsqueeze(1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,8 +113,16 @@ def beam_search(
     if coverage < 0 or (coverage and batch.source is None):
         raise DataError(f"coverage must be >= 0 and requires a source (got {coverage})")
     search = _BeamSearch(
-        *(scorer, beam_size, n_best, length, limits.numpy(), source_lengths(batch), coverage, always_finish),
-        *(lattice, on_step),
+        scorer=scorer,
+        beam_size=beam_size,
+        n_best=n_best,
+        length=length,
+        limits=limits.numpy(),
+        source_words=source_lengths(batch),
+        coverage=coverage,
+        always_finish=always_finish,
+        lattice=lattice,
+        on_step=on_step,
     )
     backpointers, completed = _search(search, batch)
     return _trace_hypotheses(backpointers, [completed.best(row) for row in range(batch.num_rows)], batch.source)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from dragoman.combine.load_translators import load_with_shortlists
+from dragoman.combine.load_translators import Shortlists, set_shortlist
 from dragoman.core.errors import DataError, DragomanError, shorten
 from dragoman.core.yaml_files import read_yaml
 from dragoman.data.languages import LANGUAGE_NAMES
@@ -44,6 +45,7 @@ from dragoman.models.loading import (
     NEURAL_KINDS,
     TRANSLATOR_KINDS,
     load_language_model,
+    load_translator,
     read_languages,
     read_model_kind,
     read_target_units,
@@ -83,7 +85,7 @@ class ModelEntry:
     model: LanguageModel | BaseTranslator | None = None  # None until it is loaded
     problem: str | None = None  # why it could not be loaded
     precision: str | None = None  # of a neural model, see `load_with_precision`
-    shortlist: Path | None = None  # of a translator, see `load_with_shortlists`
+    shortlists: Shortlists = "stored"  # of a translator, see `set_shortlist`
     _stamps: list[FileStamp] | None = None  # of the files that the model was loaded from; None: it was given
     _failed_stamps: list[FileStamp] | None = None  # of the files that could not be loaded
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -146,7 +148,13 @@ class ModelEntry:
 
     def _load_model(self, path: Path) -> LanguageModel | BaseTranslator:
         if self.is_translator:
-            return load_with_shortlists([path], self.shortlist, self.precision)[0]
+            translator = load_translator(path, self.precision)
+            try:
+                set_shortlist(translator, path, self.shortlists)
+            except DataError as error:  # one aligner is for all translators, and may fit only some
+                own = "its own shortlist" if translator.has_shortlist else "all words"
+                warnings.warn(f"{self.name}: searches with {own} ({error})", stacklevel=2)
+            return translator
         return load_language_model(path, self.precision if self.kind in NEURAL_KINDS else None)
 
     def _load_files(self) -> None:
@@ -264,15 +272,15 @@ class ModelRegistry:
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
         self.precision: str | None = None  # of neural models, see `load_with_precision`
-        self.shortlist: Path | None = None  # of translators, see `load_with_shortlists`
+        self.shortlists: Shortlists = "stored"  # of translators, see `set_shortlist`
 
     @classmethod
     def from_arguments(
-        cls, arguments: Sequence[str], precision: str | None = None, shortlist: Path | None = None
+        cls, arguments: Sequence[str], precision: str | None = None, shortlists: Shortlists = "stored"
     ) -> ModelRegistry:
         """Create a registry from command-line arguments.
 
-        For the precision of neural models see `load_with_precision`, for shortlists `load_with_shortlists`.
+        For the precision of neural models see `load_with_precision`, for shortlists `set_shortlist`.
 
         `DIR` is a model or a directory of models, `ONE+TWO` an ensemble; `NAME=` before either sets its name.
         """
@@ -285,9 +293,9 @@ class ModelRegistry:
             is_named = name != _directory_name(paths)
             entries += inside or [_create_entry(name, paths, is_named=is_named)]
         registry = cls(entries, runs)
-        registry.precision, registry.shortlist = precision, shortlist
+        registry.precision, registry.shortlists = precision, shortlists
         for entry in registry:
-            entry.precision, entry.shortlist = precision, shortlist
+            entry.precision, entry.shortlists = precision, shortlists
         return registry
 
     def refresh(self) -> None:
@@ -298,7 +306,7 @@ class ModelRegistry:
             except DragomanError:  # a model is being written
                 continue
             for entry in new:
-                entry.precision, entry.shortlist = self.precision, self.shortlist
+                entry.precision, entry.shortlists = self.precision, self.shortlists
             self.entries = {**self.entries, **{entry.name: entry for entry in new}}  # other threads may iterate
 
     def __iter__(self) -> Iterator[ModelEntry]:

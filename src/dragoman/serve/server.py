@@ -27,6 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dragoman.align.aligner import Aligner
 from dragoman.align.unknown_words import MIN_COVERAGE
+from dragoman.combine.load_translators import ShortlistSource, load_shortlists
 from dragoman.core.errors import DataError
 from dragoman.data.vocabulary import Vocab
 from dragoman.io.storage import SOURCE_VOCAB_FILE
@@ -159,7 +160,7 @@ def serve_models(
     api_keys: Path | None = None,
     lexicon: Path | None = None,
     precision: str | None = None,
-    shortlist: Path | None = None,
+    shortlist: ShortlistSource = "stored",
     log_texts: bool = False,
     log_requests: bool = False,
     version: str = "1",
@@ -172,13 +173,13 @@ def serve_models(
         api_keys: the file of the API keys that requests need; None: requests need no keys.
         lexicon: the directory of an aligner that translates unknown words.
         precision: of neural models, see `load_with_precision`.
-        shortlist: of translators, see `load_with_shortlists`.
+        shortlist: of translators, see `load_translators`. Those that an aligner does not fit keep their own.
         log_texts, log_requests: whether the texts of requests, and a line per request, are passed to `info`.
         info: called with messages for the user.
     """
     _check_options(options)
     keys = None if api_keys is None else ApiKeys(api_keys)
-    registry = ModelRegistry.from_arguments(models, precision, shortlist)
+    registry = ModelRegistry.from_arguments(models, precision, load_shortlists(shortlist))
     for entry in registry:
         if entry.is_translator and entry.languages is None:
             example = f"de-en={'+'.join(map(str, entry.paths))}"
