@@ -13,7 +13,7 @@ from dragoman.models.language_model import LanguageModel
 if TYPE_CHECKING:
     from dragoman.models.translation import BaseTranslator
 
-BLOCK_LINES = 8192  # scored at a time: neural models batch lines of similar lengths
+BLOCK_LINES = 2048  # scored at a time: neural models batch lines of similar lengths
 
 Line = bytes | tuple[str, str]  # a line without its line break, or a sentence pair
 Block = Sequence[Line]
