@@ -129,6 +129,7 @@ def _set_up(
     from dragoman.models.translator import Translator
     from dragoman.models.translator_training import (
         check_translator_data,
+        is_planned,
         set_up_fine_tuning,
         set_up_training,
         with_placeholders,
@@ -139,6 +140,8 @@ def _set_up(
         base = start.load(Translator, model_config, given["model"])
         lines, dev = texts.with_languages(base).read()
         check_translator_data(lines, base.settings if base else model_config, given["model"])
+    if stored is None and is_planned(training_config, given):
+        info("preparing the texts, and measuring how fast a translator is trained here")
     if base is not None:
         tokenizers.check_unused(start)
         base = base.for_text(
