@@ -90,12 +90,17 @@ def quantize_model(model: Model, path: Path | str) -> QuantizedModel:
     """Return a model with 8-bit weights. The path is for the error if it has no matrices to round."""
     if isinstance(model, QuantizedModel):
         return model
-    if model.kind not in QUANTIZED_CLASSES:
-        problem = f"is a model of kind {model.kind}"
-        raise DataError(f"{path}: {problem}; only translators, recurrent and feed-forward models can be quantized")
+    check_is_quantizable(model.kind, path)
     module, _, name = QUANTIZED_CLASSES[model.kind].partition(":")
     quantized: QuantizedModel = getattr(import_module(module), name).quantize(model)
     return quantized
+
+
+def check_is_quantizable(kind: str, path: Path | str) -> None:
+    """Raise an error if models of this kind have no matrices to round."""
+    if kind not in QUANTIZED_CLASSES:
+        problem = f"is a model of kind {kind}"
+        raise DataError(f"{path}: {problem}; only translators, recurrent and feed-forward models can be quantized")
 
 
 def warn_if_slow(path: Path | str, remedy: str) -> None:
