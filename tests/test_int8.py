@@ -23,7 +23,8 @@ from dragoman import Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramMod
 from dragoman.core.errors import DataError
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.likelihood import folded_log_probs, token_log_probs
-from dragoman.io.storage import ARRAYS_FILE
+from dragoman.io.model_card import CardScore, read_examples, read_scores, write_examples
+from dragoman.io.storage import ARRAYS_FILE, CARD_FILE
 from dragoman.models.loading import NEURAL_KINDS, load, load_language_model
 from dragoman.models.quantized import QUANTIZED_CLASSES, QuantizedModel, quantize_model
 from dragoman.models.quantized_language_model import QuantizedRecurrentModel
@@ -265,6 +266,11 @@ def test_the_commands(models: Path, good: Any, run: Any) -> None:
         (("evaluate", "small", "--text", "text", "--precision", "float32"), "its weights have 8 bits"),
         (("evaluate", "small", "--text", "text", "--precision", "int4"), "choose float32 or int8"),
         (("evaluate", "small", "--text", "text", "--dynamic", "0.1"), "learns by gradient descent"),
+        (
+            ("train", "recurrent", "--from", "small", "--text", "text", "-o", "x"),
+            "small: has 8-bit weights and cannot be",
+        ),
+        (("inspect", "cells", "small", "--text", "text"), "small: has 8-bit weights and cannot be"),
         (("serve", "lstm", "--precision", "int4"), "precision int4: choose float32 or int8"),
         (("serve", "small", "--precision", "float32"), "its weights have 8 bits"),
         (("serve", "bi", "--precision", "int8"), "is a model of kind ngram; only"),
@@ -281,6 +287,17 @@ def test_a_service_rounds_neural_models_only(models: Path) -> None:
         registry = ModelRegistry.from_arguments([str(models / "lstm"), str(models / "bi")], "int8")
     assert isinstance(registry.get("lstm").load_language_model(), QuantizedRecurrentModel)
     assert isinstance(registry.get("bi").load_language_model(), NgramModel)
+
+
+def test_the_quantized_model_keeps_scores_and_examples(models: Path, good: Any) -> None:
+    scores = [CardScore("dev", "BLEU | x", 1234.5, "nrefs:1|tok:13a"), CardScore("dev", "perplexity per word", 7.25)]
+    load(models / "lstm").write_card(models / "lstm", scores)
+    write_examples(models / "lstm", ["the cat"])
+    good("quantize", models / "lstm", "-o", models / "small")
+    marked = [score._replace(text="dev, before rounding to 8 bits") for score in scores]
+    assert read_scores(models / "small") == marked and read_examples(models / "small") == ["the cat"]
+    (models / "small" / CARD_FILE).write_text("## Scores\n| dev | BLEU | 1 |  |\n")
+    assert read_scores(models / "small") == [], "a card of the user"
 
 
 def test_rounding_while_loading_in_python(models: Path) -> None:
