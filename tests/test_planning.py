@@ -335,6 +335,7 @@ def test_planned_training_is_resumed_and_continued(good, tmp_path: Path, command
     updates = read_progress(output / CHECKPOINT_FILE).update
     assert "next: " not in again.err, "it is not known here whether the translator is usable"
     longer = good(*command, "-o", output, "--max-updates", updates + 5)
+    assert "seconds in total" in first.err and "seconds in this process" in longer.err
     assert "plan: " not in longer.err and "finished after" in longer.err
     assert read_progress(output / CHECKPOINT_FILE).update == updates + 5
     after = StoredRun.read(output)

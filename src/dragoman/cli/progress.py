@@ -188,9 +188,10 @@ def format_start(started: TrainingStarted, token_name: str) -> str:
     """Return a line about the size of a training run that starts or resumes."""
     updates = started.progress.update
     frozen = f" ({started.frozen_parameters:,} more are frozen)" if started.frozen_parameters else ""
+    reason = f" ({started.precision_reason})" if started.precision_reason else ""
     sizes = (
         f"{started.parameters:,} parameters{frozen}, {started.predictions:,} {token_name}s, "
-        f"{started.updates_per_epoch:,} updates per epoch, {started.data_order}, {started.precision}, "
+        f"{started.updates_per_epoch:,} updates per epoch, {started.data_order}, {started.precision}{reason}, "
         f"{_format_threads(started)}"
     )
     if updates:

@@ -112,6 +112,8 @@ def describe_shortlist(decision: Mapping[str, Any]) -> str:
     'search uses a shortlist: dev BLEU 38.20 (38.11 over all words), about 1.6 times as fast'
     >>> describe_shortlist({"used": False, **figures, "score": 38.0})
     'search is over all words; with a shortlist: dev BLEU 38.00 (38.11 over all words), about 1.6 times as fast'
+    >>> describe_shortlist({"used": False, **figures, "speedup": 1.02, "reason": "hardly faster"}).partition(": ")[0]
+    'search is over all words, not with a shortlist (hardly faster)'
     >>> describe_shortlist({"used": True})
     'search uses a shortlist'
     """
@@ -119,6 +121,8 @@ def describe_shortlist(decision: Mapping[str, Any]) -> str:
         return "search uses a shortlist" if decision["used"] else "search is over all words"
     scores = "dev {metric} {score:.2f} ({score_of_all_words:.2f} over all words)".format_map(decision)
     start = "search uses a shortlist" if decision["used"] else "search is over all words; with a shortlist"
+    if reason := decision.get("reason"):
+        start = f"search is over all words, not with a shortlist ({reason})"
     return f"{start}: {scores}, about {decision['speedup']:.1f} times as fast"
 
 
