@@ -246,16 +246,8 @@ def print_tables(results: list[Result]) -> None:
         rows.append([result.task, f"{result.parameters / 1e6:.1f} M", result.setup, *cells])
     header = ["task", "parameters", "", "updates/s", "lowest to highest", "CPU s", "MB sent", "MB of gradients"]
     print(format_table(header, rows))
-    header = [
-        "task",
-        f"{MACHINES} machines with",
-        "network",
-        "fixed s",
-        "shared s",
-        "network s",
-        "updates/s",
-        "speedup",
-    ]
+    parts = ["fixed s", "shared s", "summing s", "network s"]
+    header = ["task", f"{MACHINES} machines with", "network", *parts, "updates/s", "speedup"]
     tasks = {result.task: [other for other in results if other.task == result.task] for result in results}
     print(f"\n{format_table(header, [row for same in tasks.values() for row in on_paper(same)])}")
 
