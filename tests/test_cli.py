@@ -209,7 +209,10 @@ def test_samples_with_top_k_top_p_and_prefix(good, shared):
 
 
 def test_next_words(good, shared):
-    rows = [line.split("\t") for line in good("next", shared / "tri", "the cat", "-k", 100).lines]
+    rows = [line.split("\t") for line in good("next", shared / "tri", "the cat", "-k", 100, "--tokens").lines]
+    assert good("next", shared / "tri", "the cat", "-k", 99).lines == [
+        "\t".join(row) for row in rows if row[0] != "<unk>"
+    ]
     probabilities = [float(prob) for _, prob in rows]
     assert sum(probabilities) == pytest.approx(1, abs=1e-4)
     assert probabilities == sorted(probabilities, reverse=True)
@@ -337,10 +340,10 @@ def test_warnings_are_plain_lines(good, tmp_path):
 
 def test_counts_of_many_orders_are_summed(good, tmp_path):
     (tmp_path / "t.txt").write_text("a text of a few words that is much too small for all of the orders here\n")
-    trained = good("train", "ngram", "--text", tmp_path / "t.txt", "--order", 15, "-o", tmp_path / "m")
-    assert "n-grams of orders 1 to 15; " in trained.err
+    trained = good("train", "ngram", "--text", tmp_path / "t.txt", "--order", 40, "-o", tmp_path / "m")
+    assert "n-grams of orders 1 to 19 (the longest line gives order 19); " in trained.err
     result = [line for line in trained.err.splitlines() if line.startswith("warning: ")]
-    assert len(result) < 6 and any(line.startswith("warning: orders ") and " to 15: " in line for line in result)
+    assert len(result) < 6 and any(line.startswith("warning: orders ") and " to 19: " in line for line in result)
 
 
 def test_mostly_unknown_text_is_reported(good, shared, tmp_path):

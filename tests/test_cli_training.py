@@ -103,7 +103,8 @@ def test_interrupted_training_saves_and_can_be_resumed(texts, whole, tmp_path, g
     assert "run the same command again" in said
     assert "Traceback" not in said
     evaluate = ("evaluate", directory, "--text", texts / "dev.txt")
-    assert "the training of this model is not finished" in good(*evaluate).err
+    for unfinished in (evaluate, ("quantize", directory, "-o", tmp_path / "small")):
+        assert "the training of this model is not finished" in good(*unfinished).err
     good(*command(texts, directory, *LONG))
     assert_same_training(directory, whole)
     assert "not finished" not in good(*evaluate).err

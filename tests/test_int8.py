@@ -23,7 +23,8 @@ from dragoman import Corpus, FeedForwardModel, LogLinearModel, Mixture, NgramMod
 from dragoman.core.errors import DataError
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.evaluation.likelihood import folded_log_probs, token_log_probs
-from dragoman.io.storage import ARRAYS_FILE
+from dragoman.io.model_card import CardScore, read_examples, read_scores, write_examples
+from dragoman.io.storage import ARRAYS_FILE, CARD_FILE
 from dragoman.models.loading import NEURAL_KINDS, load, load_language_model
 from dragoman.models.quantized import QUANTIZED_CLASSES, QuantizedModel, quantize_model
 from dragoman.models.quantized_language_model import QuantizedRecurrentModel
@@ -265,18 +266,52 @@ def test_the_commands(models: Path, good: Any, run: Any) -> None:
         (("evaluate", "small", "--text", "text", "--precision", "float32"), "its weights have 8 bits"),
         (("evaluate", "small", "--text", "text", "--precision", "int4"), "choose float32 or int8"),
         (("evaluate", "small", "--text", "text", "--dynamic", "0.1"), "learns by gradient descent"),
+        (
+            ("train", "recurrent", "--from", "small", "--text", "text", "-o", "x"),
+            "small: has 8-bit weights and cannot be",
+        ),
+        (("inspect", "cells", "small", "--text", "text"), "small: has 8-bit weights and cannot be"),
+        (("serve", "lstm", "--precision", "int4"), "precision int4: choose float32 or int8"),
+        (("serve", "small", "--precision", "float32"), "its weights have 8 bits"),
+        (("serve", "bi", "--precision", "int8"), "is a model of kind ngram; only"),
     ],
 )
 def test_errors(models: Path, run: Any, arguments: tuple[str, ...], message: str) -> None:
     quantize_model(load(models / "lstm"), "").save(models / "small")
-    outcome = run(*(str(models / word) if word in ("bi", "small", "x", "text") else word for word in arguments))
+    outcome = run(*(str(models / word) if word in ("bi", "lstm", "small", "x", "text") else word for word in arguments))
     assert outcome.code == 2 and is_one_line(outcome.err) and message in outcome.err
 
 
 def test_a_service_rounds_neural_models_only(models: Path) -> None:
-    registry = ModelRegistry.from_arguments([str(models / "lstm"), str(models / "bi")], "int8")
+    with pytest.warns(UserWarning, match="bi: served without rounding"):
+        registry = ModelRegistry.from_arguments([str(models / "lstm"), str(models / "bi")], "int8")
     assert isinstance(registry.get("lstm").load_language_model(), QuantizedRecurrentModel)
     assert isinstance(registry.get("bi").load_language_model(), NgramModel)
+
+
+def test_the_quantized_model_keeps_scores_and_examples(models: Path, good: Any) -> None:
+    scores = [CardScore("dev", "BLEU | x", 1234.5, "nrefs:1|tok:13a"), CardScore("dev", "perplexity per word", 7.25)]
+    load(models / "lstm").write_card(models / "lstm", scores)
+    write_examples(models / "lstm", ["the cat"])
+    good("quantize", models / "lstm", "-o", models / "small")
+    marked = [score._replace(text="dev, before rounding to 8 bits") for score in scores]
+    assert read_scores(models / "small") == marked and read_examples(models / "small") == ["the cat"]
+    (models / "small" / CARD_FILE).write_text("## Scores\n| dev | BLEU | 1 |  |\n")
+    assert read_scores(models / "small") == [], "a card of the user"
+
+
+def test_rounding_while_loading_in_python(models: Path) -> None:
+    rounded = dragoman.load(models / "lstm", precision="int8")
+    quantize_model(load(models / "lstm"), "").save(models / "small")
+    assert rounded.score("the cat") == dragoman.load(models / "small").score("the cat")
+    for name, precision, message in (
+        ("lstm", "int4", "choose float32 or int8"),
+        ("bi", "int8", "is a model of kind ngram"),
+        ("small", "float32", "its weights have 8 bits"),
+    ):
+        with pytest.raises(DataError, match=message):
+            dragoman.load(models / name, precision=precision)
+    assert isinstance(dragoman.load(models / "lstm", precision="float32"), RecurrentModel)
 
 
 def test_the_user_is_told_where_int8_is_slow(
@@ -287,7 +322,7 @@ def test_the_user_is_told_where_int8_is_slow(
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True})
     for arguments, directory, remedy in (
         (("score", small), small, "use the model that it was made from"),
-        (("evaluate", models / "lstm", "--text", text, "--precision", "int8"), models / "lstm", "leave out"),
+        (("evaluate", models / "lstm", "--text", text, "--precision", "int8"), models / "lstm", "load it without"),
         (("quantize", models / "lstm", "-o", small, "--force"), small, f"use {models / 'lstm'}"),
     ):
         lines = [line for line in good(*arguments, stdin="the cat\n").err.splitlines() if "slower" in line]

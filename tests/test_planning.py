@@ -17,6 +17,7 @@ from dragoman.models.planning import TRANSLATOR_SIZES, EncodedPairs, StoredRun, 
 from dragoman.models.translator import Translator
 from dragoman.training import planning as training_planning
 from dragoman.training.config import TRANSLATOR, TrainingConfig
+from dragoman.training.fit import TrainingStarted
 from dragoman.training.planning import (
     AVERAGE,
     Candidate,
@@ -25,6 +26,7 @@ from dragoman.training.planning import (
     evaluations_for,
     full_epochs,
 )
+from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples
 
 GERMAN = ["ein hund bellt .", "eine katze schläft .", "der hund schläft .", "die katze bellt nicht ."] * 400
@@ -168,6 +170,47 @@ def test_given_settings_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.training.batch_size, result.training.learning_rate) == (77, 0.5)
 
 
+@pytest.mark.parametrize("trial_seconds", [9.0, 40.0])
+def test_measuring_takes_a_small_part_of_the_time_on_a_busy_machine(
+    monkeypatch: pytest.MonkeyPatch, trial_seconds: float
+) -> None:
+    """Other sizes are extrapolated then, and all that is left is planned for training."""
+    now, measured = 0.0, list[int]()
+
+    def measure_speed(model: nn.Module, data: Examples, config: TrainingConfig, seconds: float) -> Speed:
+        nonlocal now
+        now += trial_seconds
+        measured.append(sum(parameter.numel() for parameter in model.parameters()))
+        return Speed(100 * measured[-1] / 2e7, 100, config.batch_size)
+
+    monkeypatch.setattr(training_planning, "measure_speed", measure_speed)
+    training = TRANSLATOR.model_copy(update={"threads": 1})
+    planner = TranslatorPlanner(encode, None, TranslatorConfig(), training, {"model": (), "training": ()})
+    result = planner.plan(3.0, lambda: now)
+    assert len(measured) == (2 if trial_seconds == 9 else 1)
+    assert 60 * result.minutes == pytest.approx(180 - now)
+    assert (result.parameters < min(measured)) == (trial_seconds == 40), "a size that was not measured"
+    assert result.epochs * result.data.pairs.sizes.sum() == pytest.approx((180 - now) * 2e7 / result.parameters)
+
+
+@pytest.mark.parametrize(("encoding_seconds", "times"), [(0.0, 2), (30.0, 1)])
+def test_more_subwords_are_not_tried_if_encoding_takes_long(
+    monkeypatch: pytest.MonkeyPatch, encoding_seconds: float, times: int
+) -> None:
+    now, encoded = 0.0, list[int | None]()
+
+    def encode_slowly(max_subwords: int | None) -> EncodedPairs:
+        nonlocal now
+        now += encoding_seconds
+        encoded.append(max_subwords)
+        return encode(max_subwords)
+
+    monkeypatch.setattr(training_planning, "measure_speed", FakeMachine(1e10).measure_speed)
+    planner = TranslatorPlanner(encode_slowly, None, TranslatorConfig(), TRANSLATOR, {"model": (), "training": ()})
+    planner.plan(3.0, lambda: now)
+    assert len(encoded) == times
+
+
 def test_one_thread_is_used_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.training.planning.available_cores", lambda: 2)
 
@@ -259,6 +302,15 @@ def test_two_translators_are_planned_with_the_time_of_both(monkeypatch: pytest.M
 # -- the command line --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("elapsed", "is_late"), [(20.0, False), (40.0, True)])
+def test_a_late_start_is_reported(capsys: pytest.CaptureFixture[str], elapsed: float, is_late: bool) -> None:
+    from dragoman.cli.progress import _with_late_warning
+
+    event = TrainingStarted(Progress(), 1, 1, 1, "order", has_auxiliary_loss=False, time_limit=120.0)
+    _with_late_warning(lambda event: None, elapsed)(event)
+    assert ("of the 120 seconds were over" in capsys.readouterr().err) == is_late
+
+
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
     path = tmp_path_factory.mktemp("pairs")
@@ -275,6 +327,7 @@ def test_planned_training_is_resumed_and_continued(good, tmp_path: Path, command
 
     output, command = tmp_path / "model", (*command, "--patience", 1000)
     first = good(*command, "-o", output, "--minutes", 0.08)
+    assert "measuring how fast a translator is trained here" in first.err
     assert "plan: " in first.err and "source       " in first.err and "reference    " in first.err
     stored = StoredRun.read(output)
     again = good(*command, "-o", output, "--minutes", 0.08)
@@ -282,6 +335,7 @@ def test_planned_training_is_resumed_and_continued(good, tmp_path: Path, command
     updates = read_progress(output / CHECKPOINT_FILE).update
     assert "next: " not in again.err, "it is not known here whether the translator is usable"
     longer = good(*command, "-o", output, "--max-updates", updates + 5)
+    assert "seconds in total" in first.err and "seconds in this process" in longer.err
     assert "plan: " not in longer.err and "finished after" in longer.err
     assert read_progress(output / CHECKPOINT_FILE).update == updates + 5
     after = StoredRun.read(output)

@@ -17,7 +17,7 @@ from dragoman.models.configs import FeedForwardConfig, RecurrentConfig
 from dragoman.models.planning import StoredRun
 from dragoman.nn.activations import tanh
 from dragoman.training import precision
-from dragoman.training.precision import choose_precision, has_fast_bfloat16
+from dragoman.training.precision import choose_precision, has_fast_bfloat16, precision_choice
 from small_translators import ENGLISH, GERMAN
 from training_helpers import CORPUS as PART
 from training_helpers import ONE_THREAD, Recorder, assert_same, network, parameters
@@ -95,6 +95,10 @@ def test_auto_is_bfloat16_for_large_models_on_processors_that_have_it(monkeypatc
     for available, chosen in ((True, "bfloat16"), (False, "float32")):
         monkeypatch.setattr(precision, "has_fast_bfloat16", lambda device, available=available: available)
         assert choose_precision("auto", large, "cpu") == chosen
+        reason = "times as fast on this processor" if available else "bfloat16 is not faster on this processor"
+        assert reason in precision_choice("auto", large, "cpu").reason
+        assert precision_choice("auto", small, "cpu").reason == "the model is small"
+        assert not precision_choice("float32", small, "cpu").reason
         assert choose_precision("auto", small, "cpu") == choose_precision("auto", double, "cpu") == "float32"
         with nullcontext() if available else pytest.warns(match="bfloat16 is not faster"):
             assert choose_precision("bfloat16", small, "cpu") == "bfloat16"
@@ -124,7 +128,7 @@ def test_the_speedup_is_the_ratio_of_the_shortest_times(monkeypatch: pytest.Monk
     seconds = iter([9.0, 2.0, 6.0, 3.0] + [9.0, 9.0] * (precision.MEASURED_ROUNDS - 2))  # float32, bfloat16, ...
     times = [time for elapsed in seconds for time in (100.0, 100.0 + elapsed)]
     monkeypatch.setattr(precision, "perf_counter", iter(times).__next__)
-    assert precision.bfloat16_speedup() == 3.0
+    assert precision.bfloat16_speedup.__wrapped__() == 3.0
 
 
 def test_a_resumed_run_keeps_its_precision_and_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,8 @@ def test_next_words_of_a_translator_of_characters(client: TestClient) -> None:
     for word in answer["words"]:
         tokens = word["prefix"][len(prefix) :]
         assert word["prefix"][: len(prefix)] == prefix
-        if word["word"] in ("</s>", "<unk>"):
+        assert "<unk>" not in tokens
+        if word["word"] == "</s>":
             assert tokens[-1] == word["word"]
             continue
         assert "".join(tokens).strip("▁") == word["word"].strip("…") and "▁" not in word["word"]
@@ -169,6 +170,8 @@ def test_next_words(client: TestClient) -> None:
     assert all(word["text"] == f" {word['word']}" for model in models for word in model["words"])
     assert [model["model"] for model in models] == ["bigrams", "words"]
     assert all(len(model["words"]) == 3 for model in models)
+    [everything] = client.post("/v1/next", json={"models": ["bigrams"], "prefix": "the", "k": 100}).json()["models"]
+    assert "<unk>" not in {word["word"] for word in everything["words"]}
     assert_error(client.post("/v1/next", json={"models": []}), 400, "at least one")
 
 

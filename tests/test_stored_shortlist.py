@@ -26,6 +26,7 @@ from dragoman.combine.shortlist_choice import (
     SHORTLIST_COST,
     alignment_seconds,
     choose_shortlist,
+    describe_missing_shortlist,
     expected_speedup,
     has_time_for_shortlist,
     learn_shortlist,
@@ -206,6 +207,7 @@ def test_it_is_used_only_if_it_is_faster(monkeypatch: pytest.MonkeyPatch, speedu
     monkeypatch.setattr(shortlist_choice, "expected_speedup", lambda model, size: speedup if size > 5 else 0)
     choice = choose_shortlist(model, pairs_of(model), GERMAN, score)
     assert choice.decision.used == used and choice.decision.speedup == speedup
+    assert choice.decision.reason == (None if used else "hardly faster")
     assert choice.decision.score == choice.decision.score_of_all_words and len(choice.texts) == len(GERMAN)
     assert not model.has_shortlist
 
@@ -243,12 +245,18 @@ def test_it_is_used_only_if_translations_are_no_worse(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Shortlist, "from_lexicon", lambda *arguments: bad)
     choice = choose_shortlist(model, pairs_of(model), GERMAN, score)
     assert choice.decision.score < choice.decision.score_of_all_words and not choice.decision.used
+    assert choice.decision.reason == "the dev text is translated worse"
     assert choice.texts == [text for text, _ in found(model)]
 
 
 def test_it_is_not_made_where_it_cannot_help(monkeypatch: pytest.MonkeyPatch) -> None:
     models = translators()
     assert not may_use_shortlist(models["one"], DEV)
+    assert not describe_missing_shortlist(models["one"], DEV), "nobody expects one of a few words"
+    monkeypatch.setattr(shortlist_choice, "MIN_VOCABULARY", 1)
+    assert "there is no dev text" in describe_missing_shortlist(models["one"], DEV)
+    monkeypatch.setattr(shortlist_choice, "MIN_SENTENCES", len(GERMAN))
+    assert "hardly be faster" in describe_missing_shortlist(models["one"], DEV)
     monkeypatch.setattr(shortlist_choice, "MIN_SPEEDUP", 0.0)
     monkeypatch.setattr(shortlist_choice, "MIN_SENTENCES", len(GERMAN))
     assert may_use_shortlist(models["one"], DEV)

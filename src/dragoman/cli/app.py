@@ -19,7 +19,7 @@ from typer.main import get_command
 
 from dragoman import __version__
 from dragoman.cli.commands import COMMANDS, GROUPS, program_help
-from dragoman.cli.errors import Terminated
+from dragoman.cli.errors import Terminated, UsageError
 from dragoman.cli.messages import warn
 from dragoman.cli.options import command_resources
 
@@ -102,7 +102,12 @@ class DeferredCommand(TyperCommand):
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         module, _, function = self.place.partition(":")
         command = build_command(getattr(import_module(f"dragoman.cli.{module}"), function))
-        return command.make_context(info_name, args, parent, **extra)
+        try:
+            return command.make_context(info_name, args, parent, **extra)
+        except UsageError as error:
+            if error.ctx is None:  # of an option without its value
+                error.ctx = typer.Context(command, info_name=info_name, parent=parent)
+            raise
 
 
 def build_command(function: Command) -> TyperCommand:

@@ -106,6 +106,8 @@ def usage_message(error: Any) -> str:
         names = [name.lstrip("-") for parameter in error.ctx.command.params for name in parameter.opts]
         similar = closest_match(match[1].lstrip("-"), names)
         return f"{match[0]}; did you mean --{similar}?" if similar else match[0]
+    if match := re.match(r"Option '(\S+)' requires an argument", error.message):
+        return f"{match[1]} needs a value"
     if match := re.match(r"Got unexpected extra argument\S* \((.*)\)", error.message):
         names = [name for parameter in error.ctx.command.params for name in parameter.opts if name in TEXT_OPTIONS]
         remedy = f"; name a file after its option: {', '.join(names)}" if names else ""

@@ -112,9 +112,9 @@ def _evaluate_language_models(
 
 def _load(path: Path, precision: str | None) -> LanguageModel:
     from dragoman.models.language_model import LanguageModel
-    from dragoman.models.loading import load_with_precision
+    from dragoman.models.loading import load
 
-    model = load_with_precision(path, precision)
+    model = load(path, precision)
     if not isinstance(model, LanguageModel):
         raise DataError(f"{path}: is a {model.kind}; evaluate it with --src FILE --ref FILE instead of --text")
     return model

@@ -23,9 +23,11 @@ BAR_WIDTH = 40  # columns of the longest bar
 
 def _load(path: Path) -> RecurrentModel:
     from dragoman.models.loading import load_language_model
+    from dragoman.models.quantized import check_is_trainable
     from dragoman.models.recurrent import RecurrentModel
 
     model = load_language_model(path)
+    check_is_trainable(model, path)
     if not isinstance(model, RecurrentModel):
         remedy = "give a model of dragoman train recurrent"
         raise DataError(f"{path}: is a model of kind {model.kind}, not recurrent; {remedy}")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     TrainingTexts = tuple[Text, Text | None, Text | None, Text | None]  # train, dev, replay, replay_dev
 
 REPORT_INTERVAL = 30.0  # seconds after which a line is printed even without an evaluation
+LATE_START = 0.25  # share of a time limit that is over before training starts, from which on there is a warning
 
 
 @contextmanager
@@ -128,7 +129,7 @@ def fit_with_progress(
             training,
             output=output,
             force=force,
-            callback=callback,
+            callback=_with_late_warning(callback, elapsed_seconds),
             replay=old,
             replay_dev=old_dev,
             elapsed_seconds=elapsed_seconds,
@@ -154,6 +155,21 @@ def fit_with_progress(
     return result
 
 
+def _with_late_warning(callback: TrainingCallback, elapsed_seconds: float) -> TrainingCallback:
+    """Return a callback that also warns if much of a time limit is over before the first update."""
+    from dragoman.training.fit import TrainingStarted
+
+    def report(event: TrainingStarted | StepReport) -> None:
+        callback(event)
+        is_start = isinstance(event, TrainingStarted) and not event.progress.update
+        if is_start and elapsed_seconds > LATE_START * event.time_limit:
+            amounts = f"{elapsed_seconds:.0f} of the {event.time_limit:.0f} seconds"
+            remedy = "give more --minutes, or less text, with --force, or wait until the machine is less busy"
+            warn(f"{amounts} were over before training started, for reading, preparing and planning; {remedy}")
+
+    return report
+
+
 def _longer_limit(progress: Progress, training: TrainingConfig) -> str:
     """Return an option that lets a finished training run continue: twice the limit that ended it."""
     reason = progress.stop_reason
@@ -172,9 +188,10 @@ def format_start(started: TrainingStarted, token_name: str) -> str:
     """Return a line about the size of a training run that starts or resumes."""
     updates = started.progress.update
     frozen = f" ({started.frozen_parameters:,} more are frozen)" if started.frozen_parameters else ""
+    reason = f" ({started.precision_reason})" if started.precision_reason else ""
     sizes = (
         f"{started.parameters:,} parameters{frozen}, {started.predictions:,} {token_name}s, "
-        f"{started.updates_per_epoch:,} updates per epoch, {started.data_order}, {started.precision}, "
+        f"{started.updates_per_epoch:,} updates per epoch, {started.data_order}, {started.precision}{reason}, "
         f"{_format_threads(started)}"
     )
     if updates:

@@ -24,8 +24,8 @@ def next_words(
 ) -> None:
     """Print the most probable next words after a prefix.
 
-    </s> is the end of the sentence, and <unk> any unknown word. A model of subwords or characters completes them to
-    words; a word that begins with … continues the last word of the prefix.
+    </s> is the end of the sentence. <unk>, all unknown words together, is left out; --tokens shows it. A model of
+    subwords or characters completes them to words; a word that begins with … continues the last word of the prefix.
 
     \b
     Example:
@@ -36,7 +36,7 @@ def next_words(
 
     check_utf8_argument(prefix)
     loaded = load_language_model(model)
-    words = loaded.next_tokens(prefix, k) if tokens else loaded.next_words(prefix, k)
+    words = loaded.next_tokens(prefix, k) if tokens else loaded.next_words(prefix, k, show_unknown=False)
     if sys.stdout.isatty():
         rows = [(word, f"{prob:.6f}", "█" * round(BAR_WIDTH * prob)) for word, prob in words]
         print(format_table(["word", "probability", ""], rows))

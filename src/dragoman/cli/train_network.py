@@ -123,6 +123,7 @@ def _choose_settings(
     if minutes is None and (is_limited or data.dev is None):
         return model_config, training_config
     settings = model_config, training_config, given, minutes, seconds_since_start
+    info("measuring how fast a model is trained here")
     with status("measuring the speed of training"):
         plan = plan_language_model(network, data.corpus, data.dev, *settings)
     info(f"plan: {plan.describe()}")

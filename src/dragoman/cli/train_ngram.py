@@ -100,10 +100,13 @@ def format_coefficients(model: NgramModel, dev_text: str | None) -> str:
 
 def format_sizes(model: NgramModel) -> str:
     """Describe how many n-grams of each order a model has."""
-    counts = model.table.trie.sizes()
+    counts, settings = model.table.trie.sizes(), model.settings
+    is_shorter = len(counts) < settings.order and settings.smoothing != "whole-prefix"
+    is_pruned = settings.prune or settings.entropy_prune
+    reason = f" (the longest line gives order {len(counts)})" if is_shorter and not is_pruned else ""
     if len(counts) > MAX_LISTED_ORDERS:
-        return f"{sum(counts):,} n-grams of orders 1 to {len(counts)}"
-    return ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1))
+        return f"{sum(counts):,} n-grams of orders 1 to {len(counts)}{reason}"
+    return ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1)) + reason
 
 
 @with_option_groups

@@ -33,6 +33,7 @@ def train_on_disk(
     options: LanguageModelOptions, config: NgramConfig, memory: str, tmp: Path | None, character_order: int | None
 ) -> NgramModel:
     """Train, save and report a model. For characters, the order is `character_order`, unless that is None."""
+    from dragoman.cli.train_ngram import format_sizes
     from dragoman.core.memory import parse_bytes
     from dragoman.io.storage import new_directory
     from dragoman.ngram.disk.training import check_config, disk_training
@@ -55,10 +56,8 @@ def train_on_disk(
             with grouped_warnings():
                 model = training.train(corpus, directory, config, unknown)
             model.write_description(directory)
-            counts = model.table.trie.sizes()
-            size = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(counts, 1))
             data = DiskTrainingData(corpus, dev, start_time)
-            report_model(options, data, model, size, card_directory=directory)
+            report_model(options, data, model, format_sizes(model), card_directory=directory)
     return model
 
 

@@ -112,9 +112,12 @@ def train_translator(
         return
     minutes = setup.training.minutes
     share = 1.0 if minutes is None else reserve.share_within(60 * minutes, result.prediction_seconds)
-    is_pair_file = texts.pair_file.pairs is not None
-    with_shortlist = shortlist_seconds is not None
-    _report(result, output, setup, old_dev, base, share, is_pair_file=is_pair_file, with_shortlist=with_shortlist)
+    options = {
+        "is_pair_file": texts.pair_file.pairs is not None,
+        "with_shortlist": shortlist_seconds is not None,
+        "is_resumed": stored is not None,
+    }
+    _report(result, output, setup, old_dev, base, share, **options)
 
 
 def _set_up(
@@ -129,6 +132,7 @@ def _set_up(
     from dragoman.models.translator import Translator
     from dragoman.models.translator_training import (
         check_translator_data,
+        is_planned,
         set_up_fine_tuning,
         set_up_training,
         with_placeholders,
@@ -139,6 +143,8 @@ def _set_up(
         base = start.load(Translator, model_config, given["model"])
         lines, dev = texts.with_languages(base).read()
         check_translator_data(lines, base.settings if base else model_config, given["model"])
+    if stored is None and is_planned(training_config, given):
+        info("preparing the texts, and measuring how fast a translator is trained here")
     if base is not None:
         tokenizers.check_unused(start)
         base = base.for_text(
@@ -192,12 +198,17 @@ def _shortlist_seconds(shortlist: str, setup: TrainingSetup) -> float | None:
     """Return how long an aligner for a shortlist takes; None if there will be no shortlist."""
     from dragoman.combine.shortlist_choice import (
         alignment_seconds,
+        describe_missing_shortlist,
         has_time_for_shortlist,
         may_use_shortlist,
         num_learned_pairs,
     )
 
-    if shortlist == "none" or not may_use_shortlist(setup.translator, setup.dev):
+    if shortlist == "none":
+        return None
+    if not may_use_shortlist(setup.translator, setup.dev):
+        if reason := describe_missing_shortlist(setup.translator, setup.dev):
+            info(f"no shortlist is made, because {reason}")
         return None
     if not has_time_for_shortlist(setup.pairs, setup.training.minutes):
         info("no shortlist is made, because an aligner takes too much of the time")
@@ -230,6 +241,7 @@ def _report(
     *,
     is_pair_file: bool,
     with_shortlist: bool,
+    is_resumed: bool,
 ) -> None:
     """Print what the translator does with a share of the dev texts, and what to do next."""
     from dragoman.models.dev_report import model_directories, report_on_dev
@@ -241,7 +253,7 @@ def _report(
     for line in report.lines:
         info(line)
     path = next(iter(translators))
-    info(f"{path}: {seconds_since_start():,.1f} seconds in total")
+    info(f"{path}: {seconds_since_start():,.1f} seconds in {'this process' if is_resumed else 'total'}")
     if report.is_usable:
         suggest_command("translate", path)
         files = ("--pairs", "FILE") if is_pair_file else ("--src", "FILE", "--ref", "FILE")

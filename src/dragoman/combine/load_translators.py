@@ -51,7 +51,7 @@ def load_translators(
         fusion: "linear" or "log-linear". Default: log-linear.
         shortlist: directory of an aligner whose lexicon restricts the words of each translation; "stored": the
             shortlists of the translators; "none": search over all words.
-        precision: see `load_with_precision`.
+        precision: see `dragoman.load`.
     """
     if language_model is None and (lm_weight is not None or fusion is not None):
         raise DataError("--lm-weight and --fusion need a language model; name it with --lm DIR")

@@ -25,6 +25,7 @@ from dragoman.nn.output import FullSoftmax
 MIN_SENTENCES = 100  # of the dev text
 SIZE_LINES = 500  # of the dev text, by which the mean size of shortlists is known
 MIN_SPEEDUP = 1.1
+MIN_VOCABULARY = 2_000  # words; nobody expects a shortlist of fewer
 # Time of parts of a search per multiplication, relative to that of the softmax over all words. These numbers explain the
 # measured speed of translators with 256 and 512 hidden units and 2,000 to 12,000 words within 10 % in batches of 64.
 STEP_COST = 3.0  # of the decoder's matrices: a step does more than these products
@@ -49,6 +50,16 @@ def may_use_shortlist(model: Translator | TwoWayTranslator, dev: LinePairs | Non
         return False
     has_text = dev is not None and len(dev.source) >= MIN_SENTENCES
     return has_text and expected_speedup(model, FREQUENT_WORDS) >= MIN_SPEEDUP
+
+
+def describe_missing_shortlist(model: Translator | TwoWayTranslator, dev: LinePairs | None) -> str:
+    """Return why no shortlist is tried, if one might be expected; otherwise an empty string."""
+    is_possible = isinstance(model, Translator) and model.classes is None and model.source.format != TREE
+    if not is_possible or model.vocab.num_known < MIN_VOCABULARY or may_use_shortlist(model, dev):
+        return ""
+    if dev is None or len(dev.source) < MIN_SENTENCES:
+        return f"there is no dev text of {MIN_SENTENCES} sentences or more to test it"
+    return "the search would hardly be faster"
 
 
 def num_learned_pairs(pairs: ParallelCorpus) -> int:
@@ -111,11 +122,13 @@ def choose_shortlist(
         is_worse = with_shortlist.score > without.score
     allowed = shortlist.allowed_words(model.source.encode(lines[:SIZE_LINES]))  # (lines, |V|)
     speedup = expected_speedup(model, float(allowed.sum(dim=1).double().mean()))
+    reason = "the dev text is translated worse" if is_worse else "hardly faster" if speedup < MIN_SPEEDUP else None
     decision = ShortlistDecision(
-        used=not is_worse and speedup >= MIN_SPEEDUP,
+        used=reason is None,
         metric=without.metric.name,
         score=round(with_shortlist.score, 4),
         score_of_all_words=round(without.score, 4),
         speedup=round(speedup, 2),
+        reason=reason,
     )
     return ShortlistChoice(decision, shortlist, texts if decision.used else texts_of_all_words)

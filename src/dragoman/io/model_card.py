@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +53,7 @@ USAGE = {
     TWO_WAY_KIND: TWO_WAY_USAGE,
 }
 NUM_EXAMPLES = 2
+CELL_END = re.compile(r" ?(?<!\\)\| ?")  # of a table
 NO_SCORES = "None were measured when the model was trained; see below for how to measure them."
 
 
@@ -109,6 +112,8 @@ def describe_shortlist(decision: Mapping[str, Any]) -> str:
     'search uses a shortlist: dev BLEU 38.20 (38.11 over all words), about 1.6 times as fast'
     >>> describe_shortlist({"used": False, **figures, "score": 38.0})
     'search is over all words; with a shortlist: dev BLEU 38.00 (38.11 over all words), about 1.6 times as fast'
+    >>> describe_shortlist({"used": False, **figures, "speedup": 1.02, "reason": "hardly faster"}).partition(": ")[0]
+    'search is over all words, not with a shortlist (hardly faster)'
     >>> describe_shortlist({"used": True})
     'search uses a shortlist'
     """
@@ -116,6 +121,8 @@ def describe_shortlist(decision: Mapping[str, Any]) -> str:
         return "search uses a shortlist" if decision["used"] else "search is over all words"
     scores = "dev {metric} {score:.2f} ({score_of_all_words:.2f} over all words)".format_map(decision)
     start = "search uses a shortlist" if decision["used"] else "search is over all words; with a shortlist"
+    if reason := decision.get("reason"):
+        start = f"search is over all words, not with a shortlist ({reason})"
     return f"{start}: {scores}, about {decision['speedup']:.1f} times as fast"
 
 
@@ -123,6 +130,21 @@ def has_scores(directory: Path) -> bool:
     """Return whether the card of a model directory has scores, or was written by the user."""
     file = directory / CARD_FILE
     return file.is_file() and NO_SCORES not in file.read_text(encoding="utf-8", errors="replace")
+
+
+def read_scores(directory: Path) -> list[CardScore]:
+    """Return the scores in the card of a model directory; none if the card was written by the user, or is damaged."""
+    file = directory / CARD_FILE
+    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    if CARD_MARKER not in text:
+        return []
+    section = text.partition("\n## Scores\n")[2].partition("\n## ")[0]
+    scores = []
+    for line in section.splitlines():
+        with suppress(ValueError):  # the lines of the header
+            name, metric, value, signature = (cell.replace("\\|", "|") for cell in CELL_END.split(line)[1:-1])
+            scores.append(CardScore(name, metric, float(value.replace(",", "")), signature.strip("`")))
+    return scores
 
 
 def choose_examples(lines: Sequence[str]) -> list[str]:

@@ -237,7 +237,10 @@ def explain_poor_result(scores: DevResult, training: FitResult, pairs: int, unus
         unused_pairs: Number of pairs that there was no time to read.
     """
     with_more_text = "start again with --force and more --minutes, which uses more of the text"
-    with_more_time = "give it more time, by the same command with a higher limit, which continues it"
+    with_more_time = (
+        "give it more time, by the same command with a higher limit, which continues it, or with --force as well, which "
+        "starts again with a model that is planned for that time"
+    )
     epochs = training.epochs
     if epochs < FEW_EPOCHS:
         remedy = f"{with_more_time}, or train on fewer pairs"

@@ -10,6 +10,7 @@ from dragoman.core.errors import DataError
 from dragoman.core.settings import Settings, format_value, validate
 from dragoman.models.loading import load
 from dragoman.models.neural import NeuralModel
+from dragoman.models.quantized import check_is_trainable
 
 N = TypeVar("N", bound=NeuralModel)
 
@@ -29,6 +30,7 @@ def load_for_training(path: str | Path, model_class: type[N], settings: Settings
         given: The names of those of them that replace the model's. Only those of training may differ from the model's.
     """
     model = load(path)
+    check_is_trainable(model, f"--from {path}")
     if not isinstance(model, model_class):
         raise DataError(
             f"--from {path}: is a model of kind {model.kind}, not {model_class.kind}; name one of this kind"

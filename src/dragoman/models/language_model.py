@@ -112,34 +112,51 @@ class LanguageModel(Model):
     def _join(self, tokens: Sequence[str]) -> str:
         return self.vocab.segmenter.join(tokens)
 
-    def next_words(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
-        """Return the k most probable next words after a prefix, `</s>` and `<unk>` included; all for k=None.
+    def next_words(
+        self, prefix: str | Sequence[str] = "", k: int | None = 10, *, show_unknown: bool = True
+    ) -> list[NextWord]:
+        """Return the k most probable next words after a prefix, `</s>` included; all for k=None.
 
         Pieces and characters are completed to words. A word that begins with `…` continues the last word of the
-        prefix. The prefix is a text or a list of tokens.
+        prefix. The prefix is a text or a list of tokens. Without `show_unknown`, `<unk>` is left out; the probabilities
+        of the others are the same.
         """
         from dragoman.search.next_words import describe
 
         if self.vocab.segmenter.kind == "word" or k is None:
-            return self.next_tokens(prefix, k)
-        text = prefix if isinstance(prefix, str) else self._join(prefix)
-        return [NextWord(describe(word.text, text), word.prob) for word in self.continuations(prefix, k)]
+            return self.next_tokens(prefix, k, show_unknown=show_unknown)
+        text, options = prefix if isinstance(prefix, str) else self._join(prefix), {"show_unknown": show_unknown}
+        return [NextWord(describe(word.text, text), word.prob) for word in self.continuations(prefix, k, **options)]
 
-    def next_tokens(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
-        """Return the k most probable next tokens after a prefix and their exact probabilities; all for k=None."""
+    def next_tokens(
+        self, prefix: str | Sequence[str] = "", k: int | None = 10, *, show_unknown: bool = True
+    ) -> list[NextWord]:
+        """Return the k most probable next tokens after a prefix and their exact probabilities; all for k=None.
+
+        For `show_unknown`, see `next_words`.
+        """
         import torch
 
-        probs = self.log_probs(self._state_after(prefix))[0].exp()
-        best = torch.argsort(probs, descending=True, stable=True)[:k].tolist()
-        return [NextWord(self.vocab.tokens[token], float(probs[token])) for token in best]
+        from dragoman.data.vocabulary import UNK
 
-    def continuations(self, prefix: str | Sequence[str] = "", k: int = 10) -> list[Continuation]:
-        """Return the k most probable next words as texts to append to the prefix, with a space before new words."""
+        probs = self.log_probs(self._state_after(prefix))[0].exp()
+        best = torch.argsort(probs, descending=True, stable=True)
+        best = best if show_unknown else best[best != UNK]
+        return [NextWord(self.vocab.tokens[token], float(probs[token])) for token in best[:k].tolist()]
+
+    def continuations(
+        self, prefix: str | Sequence[str] = "", k: int = 10, *, show_unknown: bool = True
+    ) -> list[Continuation]:
+        """Return the k most probable next words as texts to append to the prefix, with a space before new words.
+
+        For `show_unknown`, see `next_words`.
+        """
         from dragoman.search.next_words import Continuation, next_words
 
         if self.vocab.segmenter.kind == "word":
-            return [Continuation(f" {word}", prob, (word,)) for word, prob in self.next_tokens(prefix, k)]
-        return next_words(self, self._state_after(prefix), k)
+            words = self.next_tokens(prefix, k, show_unknown=show_unknown)
+            return [Continuation(f" {word}", prob, (word,)) for word, prob in words]
+        return next_words(self, self._state_after(prefix), k, show_unknown=show_unknown)
 
     def _state_after(self, prefix: str | Sequence[str]) -> State:
         import torch
@@ -231,9 +248,11 @@ class SourceConditionedLM(LanguageModel):
     def token_log_probs(self, corpus: Corpus) -> NDArray[np.float64]:
         return pair_log_probs(self.scorer, self.source.select(self._source_indices(len(corpus))), corpus)
 
-    def next_words(self, prefix: str | Sequence[str] = "", k: int | None = 10) -> list[NextWord]:
+    def next_words(
+        self, prefix: str | Sequence[str] = "", k: int | None = 10, *, show_unknown: bool = True
+    ) -> list[NextWord]:
         """Return the k most probable next tokens of the translation, see `next_tokens`."""
-        return self.next_tokens(prefix, k)
+        return self.next_tokens(prefix, k, show_unknown=show_unknown)
 
     def _source_indices(self, lines: int) -> NDArray[np.int64]:
         """Return the source sentence of each line.  # (lines,)"""

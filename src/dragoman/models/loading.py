@@ -56,8 +56,13 @@ MODEL_CLASSES = {
 }
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, precision: str | None = None) -> Any:
     """Load any model from its directory. Arrays are mapped into memory and checked once.
+
+    Args:
+        path: The model directory.
+        precision: "int8" rounds the matrices of a neural model to 8 bits; "float32" refuses a model whose matrices are
+            rounded.
 
     >>> import tempfile
     >>> from dragoman import Corpus, NgramModel, load
@@ -67,7 +72,8 @@ def load(path: str | Path) -> Any:
     ...     load(f"{directory}/model").score("a b") == model.score("a b")
     True
     """
-    return _load(Path(path))
+    _check_precision_name(precision)
+    return _with_precision(_load(Path(path)), path, precision)
 
 
 def _load(directory: Path, depth: int = 0) -> Any:
@@ -150,32 +156,38 @@ def read_languages(path: str | Path) -> tuple[str | None, str | None]:
     return saved_languages(_read_config(Path(path)))
 
 
-def load_with_precision(path: str | Path, precision: str | None) -> Any:
-    """Load any model.
+def _check_precision_name(precision: str | None) -> None:
+    if precision is not None and precision not in PRECISIONS:
+        raise DataError(f"precision {precision}: choose float32 or int8")
 
-    Args:
-        precision: "int8" rounds its matrices to 8 bits; "float32" refuses a model whose matrices are rounded.
-    """
-    return _with_precision(load(path), path, precision)
+
+def check_precision(kind: str, path: str | Path, precision: str | None) -> None:
+    """Raise an error if a model of this kind, in a directory, cannot be loaded with a precision."""
+    from dragoman.models.quantized import QUANTIZED_CLASSES, check_is_quantizable
+
+    _check_precision_name(precision)
+    is_quantized = kind in {f"quantized-{name}" for name in QUANTIZED_CLASSES}
+    if precision == "float32" and is_quantized:
+        raise DataError(f"{path}: its weights have 8 bits; use precision int8, or the model that it was made from")
+    if precision == "int8" and not is_quantized:
+        check_is_quantizable(kind, path)
 
 
 def _with_precision(model: Any, path: str | Path, precision: str | None) -> Any:
     if precision is None:
         return model
-    if precision not in PRECISIONS:
-        raise DataError(f"--precision {precision}: choose float32 or int8")
     from dragoman.models.quantized import QuantizedModel, quantize_model, warn_if_slow
 
+    check_precision(model.kind, path, precision)
     if precision == "int8" and not isinstance(model, QuantizedModel):
-        warn_if_slow(path, "leave out --precision int8")
+        warn_if_slow(path, "load it without precision int8")
         return quantize_model(model, path)
-    if precision == "float32" and isinstance(model, QuantizedModel):
-        raise DataError(f"{path}: its weights have 8 bits; use --precision int8, or the model it was made from")
     return model
 
 
 def load_language_model(path: str | Path, precision: str | None = None) -> LanguageModel:
-    """Load a language model; raise an error for other models. For the precision, see `load_with_precision`."""
+    """Load a language model; raise an error for other models. For the precision, see `load`."""
+    _check_precision_name(precision)
     model = load(path)
     if not isinstance(model, LanguageModel):
         remedy = "try dragoman translate, or dragoman score with --src"
@@ -185,7 +197,8 @@ def load_language_model(path: str | Path, precision: str | None = None) -> Langu
 
 
 def load_translator(path: str | Path, precision: str | None = None) -> BaseTranslator:
-    """Load a translator; raise an error for other models. For the precision, see `load_with_precision`."""
+    """Load a translator; raise an error for other models. For the precision, see `load`."""
+    _check_precision_name(precision)
     model = load(path)
     if model.kind not in TRANSLATOR_KINDS:
         raise DataError(f"{path}: is a model of kind {model.kind}, not a translator; try dragoman score or next")

@@ -26,6 +26,7 @@ from dragoman.training.pace import TimeReserve
 from dragoman.training.planning import (
     DEFAULT_MINUTES,
     MAX_TRIAL_SECONDS,
+    MEASURING_SHARE,
     Candidate,
     TrainingPlanner,
     not_given,
@@ -182,14 +183,18 @@ class TranslatorPlanner:
         Without a number, training ends when the dev loss stops improving, after at most an hour.
         """
         limit = 60 * (minutes or DEFAULT_MINUTES)
+        before = self._seconds(elapsed)
         data = self.encode(FEW_SUBWORDS)
+        encoding_seconds = self._seconds(elapsed) - before
         planner = self._planner(data, self.training, elapsed)
         chosen = planner.choose(limit)
-        if planner.epochs_within(chosen, planner.seconds_left(limit)) >= EPOCHS_WITH_MORE_SUBWORDS:
+        has_time = encoding_seconds + planner.measuring_seconds <= MEASURING_SHARE * limit  # to do the same again
+        if has_time and planner.epochs_within(chosen, planner.seconds_left(limit)) >= EPOCHS_WITH_MORE_SUBWORDS:
             more = self.encode(None)
             if _has_chosen_subwords(more, data):
                 training = self.training.model_copy(update={"threads": planner.threads})
                 other = replace(self, measured={})._planner(more, training, elapsed)
+                other.measuring_seconds = planner.measuring_seconds
                 candidate = other.choose(limit)
                 if candidate.size >= min(chosen.size, other.sizes[-1]):
                     data, planner, chosen = more, other, candidate
@@ -204,6 +209,10 @@ class TranslatorPlanner:
             epochs=plan.epochs,
             minutes=plan.minutes,
         )
+
+    def _seconds(self, elapsed: Callable[[], float]) -> float:
+        """Return the seconds that are over, the same in all processes that train together."""
+        return communicator(self.training.device).from_main(elapsed)
 
     def _count_dev_predictions(self, data: EncodedPairs) -> int:
         if self.dev is None:

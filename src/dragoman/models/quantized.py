@@ -20,6 +20,8 @@ import torch
 
 from dragoman.core.errors import DataError
 from dragoman.core.types import Arrays
+from dragoman.io.model_card import read_examples, read_scores, write_examples
+from dragoman.io.storage import new_directory
 from dragoman.models.base import Config, Model, SavedModel
 from dragoman.models.neural import NeuralModel
 from dragoman.nn.int8 import Int8Tensor, dequantize_rows, has_int8_products, quantize_parameters, quantize_rows
@@ -90,12 +92,41 @@ def quantize_model(model: Model, path: Path | str) -> QuantizedModel:
     """Return a model with 8-bit weights. The path is for the error if it has no matrices to round."""
     if isinstance(model, QuantizedModel):
         return model
-    if model.kind not in QUANTIZED_CLASSES:
-        problem = f"is a model of kind {model.kind}"
-        raise DataError(f"{path}: {problem}; only translators, recurrent and feed-forward models can be quantized")
+    check_is_quantizable(model.kind, path)
     module, _, name = QUANTIZED_CLASSES[model.kind].partition(":")
     quantized: QuantizedModel = getattr(import_module(module), name).quantize(model)
     return quantized
+
+
+def quantize_directory(path: Path, output: Path, *, replace: bool = False) -> QuantizedModel:
+    """Write a model with 8-bit weights. It keeps the examples, and in its card the scores of the original."""
+    from dragoman.models.loading import load
+
+    model = load(path)
+    if isinstance(model, QuantizedModel):
+        raise DataError(f"{path}: its weights have 8 bits already")
+    quantized = quantize_model(model, path)
+    scores = [score._replace(text=f"{score.text}, before rounding to 8 bits") for score in read_scores(path)]
+    with new_directory(output, replace=replace) as directory:
+        quantized.write_into(directory)
+        if examples := read_examples(path):
+            write_examples(directory, examples)
+        quantized.write_card(directory, scores)
+    return quantized
+
+
+def check_is_trainable(model: Model, path: Path | str) -> None:
+    """Raise an error if the weights of a model are rounded, so that it has no gradients."""
+    if isinstance(model, QuantizedModel):
+        remedy = "use the model that it was made from"
+        raise DataError(f"{path}: has 8-bit weights and cannot be trained or inspected; {remedy}")
+
+
+def check_is_quantizable(kind: str, path: Path | str) -> None:
+    """Raise an error if models of this kind have no matrices to round."""
+    if kind not in QUANTIZED_CLASSES:
+        problem = f"is a model of kind {kind}"
+        raise DataError(f"{path}: {problem}; only translators, recurrent and feed-forward models can be quantized")
 
 
 def warn_if_slow(path: Path | str, remedy: str) -> None:

@@ -33,6 +33,8 @@ class ShortlistDecision(Settings):
     """The same without the shortlist."""
     speedup: float | None = None
     """Estimated speed of the search with the shortlist, relative to that over all words."""
+    reason: str | None = None
+    """Why it is not used."""
 
 
 def read_decision(config: Config, path: Path) -> ShortlistDecision | None:

@@ -96,7 +96,7 @@ def set_up_training(
             run to resume has them, or if a run is planned by the time and enough pairs have something to copy.
     """
     training = with_given_limits(training, given["training"])
-    is_limited = _has_other_limits(training, given)
+    is_limited = not is_planned(training, given)
     prepared = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
     lines, dev, messages = prepared.lines, prepared.dev, prepared.messages
     if placeholders is None and stored is not None:
@@ -129,9 +129,9 @@ def set_up_training(
     return TrainingSetup(translator, pairs, lines, dev, training, messages, prepared.unused)
 
 
-def _has_other_limits(training: TrainingConfig, given: Mapping[str, Collection[str]]) -> bool:
-    """Return whether epochs or updates are limited, and not the time, so that there is nothing to plan."""
-    return training.minutes is None and bool(set(given["training"]) & {"max_epochs", "max_updates"})
+def is_planned(training: TrainingConfig, given: Mapping[str, Collection[str]]) -> bool:
+    """Return whether a new training run is planned by the time: not if only epochs or updates are limited."""
+    return training.minutes is not None or not set(given["training"]) & {"max_epochs", "max_updates"}
 
 
 def _describe_end(training: TrainingConfig) -> str:
@@ -240,7 +240,7 @@ def set_up_fine_tuning(
     with frozen(translator, training.freeze):
         pass  # raises an error for wrong names, before anything that takes time
     lines = as_training_text(lines, translator)
-    is_limited = _has_other_limits(training, given)
+    is_limited = not is_planned(training, given)
     prepared = _prepare_lines(lines, dev, training, stored, is_planned=not is_limited)
     lines, dev, messages = prepared.lines, prepared.dev, prepared.messages
     had_placeholders = knows_placeholders(translator.source) if stored is None else stored.has_placeholders

@@ -48,7 +48,7 @@ class _TokenTexts:
         return cls(texts, np.array([_is_letter(text[:1]) for text in texts]), has_no_space)
 
 
-def next_words(scorer: Scorer, state: State, k: int) -> list[Continuation]:
+def next_words(scorer: Scorer, state: State, k: int, *, show_unknown: bool = True) -> list[Continuation]:
     """Return the k most probable next words, by best-first search.
 
     A word is a sequence of letters and digits; a punctuation mark and a piece of a script without spaces is one by
@@ -59,6 +59,7 @@ def next_words(scorer: Scorer, state: State, k: int) -> list[Continuation]:
         scorer: a model.
         state: its state after the prefix, with one row.
         k: the number of words.
+        show_unknown: return `<unk>` as a word.
     """
     texts = _TokenTexts.from_vocab(scorer.vocab)
     probs: defaultdict[str, float] = defaultdict(float)  # of complete words
@@ -73,6 +74,8 @@ def next_words(scorer: Scorer, state: State, k: int) -> list[Continuation]:
     def extend(text: str, prob: float, state: State, tokens: tuple[int, ...], branches: NDArray[np.bool_]) -> None:
         """Continue a text by single tokens, to words that are complete and to beginnings of words."""
         for token, token_prob in _most_probable(scorer, state, branches):
+            if token == UNK and not show_unknown:
+                continue
             longer, joint = text + texts.texts[token], prob * token_prob
             if token in (END, UNK) or (longer.strip() and not _is_letter(longer[-1])):
                 add_word(longer, joint, (*tokens, token))

@@ -44,6 +44,7 @@ from dragoman.models.loading import (
     MODEL_CLASSES,
     NEURAL_KINDS,
     TRANSLATOR_KINDS,
+    check_precision,
     load_language_model,
     load_translator,
     read_languages,
@@ -84,7 +85,7 @@ class ModelEntry:
     languages: LanguagePair | None  # of a translator, if they are known
     model: LanguageModel | BaseTranslator | None = None  # None until it is loaded
     problem: str | None = None  # why it could not be loaded
-    precision: str | None = None  # of a neural model, see `load_with_precision`
+    precision: str | None = None  # of a neural model, see `dragoman.load`
     shortlists: Shortlists = "stored"  # of a translator, see `set_shortlist`
     _stamps: list[FileStamp] | None = None  # of the files that the model was loaded from; None: it was given
     _failed_stamps: list[FileStamp] | None = None  # of the files that could not be loaded
@@ -271,7 +272,7 @@ class ModelRegistry:
                     raise DataError(f"two {what} have the name {name}; rename one of them: NAME=DIR")
         self.entries = {entry.name: entry for entry in entries}
         self.runs = {run.name: run for run in runs}
-        self.precision: str | None = None  # of neural models, see `load_with_precision`
+        self.precision: str | None = None  # of neural models, see `dragoman.load`
         self.shortlists: Shortlists = "stored"  # of translators, see `set_shortlist`
 
     @classmethod
@@ -280,7 +281,7 @@ class ModelRegistry:
     ) -> ModelRegistry:
         """Create a registry from command-line arguments.
 
-        For the precision of neural models see `load_with_precision`, for shortlists `set_shortlist`.
+        For the precision of neural models see `dragoman.load`, for shortlists `set_shortlist`.
 
         `DIR` is a model or a directory of models, `ONE+TWO` an ensemble; `NAME=` before either sets its name.
         """
@@ -296,6 +297,7 @@ class ModelRegistry:
         registry.precision, registry.shortlists = precision, shortlists
         for entry in registry:
             entry.precision, entry.shortlists = precision, shortlists
+        _check_precision(list(registry), precision)
         return registry
 
     def refresh(self) -> None:
@@ -330,6 +332,18 @@ class ModelRegistry:
             if entry.languages is not None:
                 translators.setdefault(entry.languages, entry)
         return translators
+
+
+def _check_precision(entries: Sequence[ModelEntry], precision: str | None) -> None:
+    """Raise an error if models cannot be loaded with a precision; warn of other kinds of models beside neural ones."""
+    others = [entry for entry in entries if not (entry.is_translator or entry.kind in NEURAL_KINDS)]
+    if precision == "int8" and others and len(others) < len(entries):
+        names = ", ".join(entry.name for entry in others)
+        warnings.warn(f"{names}: served without rounding; only neural models can have 8-bit weights", stacklevel=3)
+        entries = [entry for entry in entries if entry not in others]
+    for entry in entries:
+        for path in entry.paths:
+            check_precision(read_model_kind(path), path, precision)
 
 
 def token_name_of(directory: Path) -> str | None:

@@ -172,7 +172,7 @@ def serve_models(
         models: arguments as for `ModelRegistry.from_arguments`.
         api_keys: the file of the API keys that requests need; None: requests need no keys.
         lexicon: the directory of an aligner that translates unknown words.
-        precision: of neural models, see `load_with_precision`.
+        precision: of neural models, see `dragoman.load`.
         shortlist: of translators, see `load_translators`. Those that an aligner does not fit keep their own.
         log_texts, log_requests: whether the texts of requests, and a line per request, are passed to `info`.
         info: called with messages for the user.
@@ -245,9 +245,9 @@ def _announce(
     """Say where the service is, and warn if others can use it or read what is sent."""
     host, uses_tls = options.host, options.tls_cert is not None
     url = f"{'https' if uses_tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
-    info(
-        f"{len(registry.entries):,} model{'s' if len(registry.entries) > 1 else ''}; the page is at {url}; Ctrl-C ends"
-    )
+    models = f"{len(registry.entries):,} model{'s' if len(registry.entries) > 1 else ''}"
+    precision = "" if registry.precision is None else f", neural ones in {registry.precision}"
+    info(f"{models}{precision}; the page is at {url}; Ctrl-C ends")
     if languages := next(iter(registry.by_languages), None):
         fields = f'-d q="TEXT" -d source={languages.source} -d target={languages.target}'
         info(f"or translate by: curl -s {url}/translate {fields}{' -d api_key=KEY' if key_required else ''}")

@@ -191,7 +191,10 @@ def _add_language_model_routes(router: APIRouter, service: Service) -> None:
 
     @router.post("/next", summary="Predict the next word")
     async def next_words(body: schemas.NextWordsRequest) -> schemas.NextWordsResponse:
-        """Return the most probable next words after a prefix, by several models."""
+        """Return the most probable next words after a prefix, by several models.
+
+        `<unk>`, all unknown words together, is left out; the probabilities of the others are not changed.
+        """
         entries = [service.registry.get(name) for name in _unique_names(body.models)]
         service.check_texts([body.prefix if isinstance(body.prefix, str) else " ".join(body.prefix), body.source])
 
@@ -221,7 +224,8 @@ def _add_language_model_routes(router: APIRouter, service: Service) -> None:
 def _next_words(model: LanguageModel, entry: ModelEntry, body: schemas.NextWordsRequest) -> list[schemas.NextWordInfo]:
     """Return next words with the text or the tokens that append them to the prefix; of a translator, next tokens."""
     if entry.is_translator and not (body.whole_words and model.vocab.segmenter.kind != "word"):
-        return [schemas.NextWordInfo(word=word, prob=prob) for word, prob in model.next_tokens(body.prefix, body.k)]
+        words = model.next_tokens(body.prefix, body.k, show_unknown=False)
+        return [schemas.NextWordInfo(word=word, prob=prob) for word, prob in words]
     prefix = body.prefix if isinstance(body.prefix, str) else model.vocab.segmenter.join(body.prefix)
     tokens = None if isinstance(body.prefix, str) else body.prefix
     return [
@@ -231,7 +235,7 @@ def _next_words(model: LanguageModel, entry: ModelEntry, body: schemas.NextWords
             text=word.text,
             prefix=None if tokens is None else [*tokens, *word.tokens],
         )
-        for word in model.continuations(body.prefix, body.k)
+        for word in model.continuations(body.prefix, body.k, show_unknown=False)
     ]
 
 

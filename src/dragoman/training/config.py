@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from dragoman.core.settings import Settings, validate
 
@@ -94,6 +94,13 @@ class TrainingConfig(Settings):
     """Updates between lines of metrics.jsonl. Every evaluation writes a line as well."""
     save_every: int = Field(default=1000, ge=1)
     """Updates between checkpoints. Every evaluation writes a checkpoint as well."""
+
+    @field_validator("precision", mode="before")
+    @classmethod
+    def _is_a_type_of_training(cls, precision: object) -> object:
+        if precision == "int8":
+            raise ValueError("models are trained in floating point; dragoman quantize rounds a trained one to 8 bits")
+        return precision
 
 
 LIMITS = ("max_epochs", "max_updates", "minutes")

@@ -54,7 +54,7 @@ from dragoman.training.objectives import (
     with_unknown_words,
 )
 from dragoman.training.pace import PaceLog, TimeReserve
-from dragoman.training.precision import Precision, choose_precision
+from dragoman.training.precision import Precision, choose_precision, precision_choice
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, ExamplesT, LikelihoodModel, StorableModel, TranslationModel
 from dragoman.training.run_directory import (
@@ -84,6 +84,7 @@ class TrainingStarted:
     time_limit: float = math.inf  # in seconds, for all runs
     threads: int = 1  # of each process
     precision: str = "float32"  # of matrix products
+    precision_reason: str = ""  # why it was chosen, if it was
     processes: int = 1  # that train together
 
 
@@ -172,11 +173,14 @@ def fit(
     check_same_data(processes, model, texts)
     force = force and not was_restarted()
     stored = {} if output is None or force else processes.from_main(lambda: stored_training_settings(Path(output)))
+    is_chosen = config.precision == "auto" and "precision" not in stored
+    reason = precision_choice("auto", model, config.device).reason if is_chosen else ""
     with_all = partial(with_machine_settings, config, stored, model, processes.world_size)
     config = validate(TrainingConfig, processes.from_main(lambda: with_all().model_dump(mode="json")), "settings")
     start, elapsed_seconds = processes.from_main(lambda: [start, elapsed_seconds])
     task = create_task(model, data, dev, config, objective, replay, replay_dev)
     task = replace(task, start=start, elapsed_seconds=elapsed_seconds, reserve=reserve or TimeReserve())
+    task = replace(task, precision_reason=reason)
     device = processes.local_device(config.device)
     with (
         ExitStack() as locks,
@@ -411,6 +415,7 @@ def _run(
             math.inf if task.config.minutes is None else 60 * task.config.minutes,
             task.config.threads or available_cores(),
             task.config.precision,
+            task.precision_reason,
             task.communicator.world_size,
         )
     )

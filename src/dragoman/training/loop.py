@@ -61,6 +61,7 @@ class TrainingTask:
     reserve: TimeReserve = field(default_factory=TimeReserve)  # of the time limit, for the time after training
     max_loss: float = math.inf  # a higher loss is treated like one that is not finite
     communicator: Communicator = SINGLE_PROCESS  # the processes that train together
+    precision_reason: str = ""  # why the precision of the settings was chosen, if it was
 
     def batches(self, epoch: int) -> EpochBatches:
         return self.data_order.epoch_batches(self.data, self.config, epoch)

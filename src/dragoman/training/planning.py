@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Generic, TypeVar
 
@@ -33,6 +33,8 @@ MIN_MEASURED_UPDATES = 3
 TRIAL_SHARE, MAX_TRIAL_SECONDS = 0.01, 4.0  # of the time, for measuring one candidate
 SLOW_TRIAL = 3  # times this: a trial ends even if few updates were measured
 LONG_TRIAL = 10  # times this, with warm-up: a trial ends even if only one update was measured
+MEASURING_SHARE = 0.1  # of the time, for measuring all candidates after the first; then sizes are extrapolated
+SHORT_TRIAL = 0.25  # times this: the least for a trial when little of that time is left
 TARGET_UPDATES = 10_000  # batches are as large as this many updates allow
 BATCH_SIZES = (500, 1500)  # least and most predictions per batch
 MAX_LEARNING_RATE, FAST_UPDATES = 0.004, 8_000  # the rate of Adam up to this many updates
@@ -102,11 +104,12 @@ def choose_size(
     measure: Callable[[SizeT, float], Candidate[SizeT]],
     seconds_left: Callable[[], float],
     predictions_per_parameter: float,
+    may_measure: Callable[[], bool] = lambda: True,
 ) -> Candidate[SizeT]:
     """Return the largest size that there is time for, or the smallest if there is too little for any.
 
     Speeds of sizes that have not been measured are predicted from one that has: a prediction costs time in proportion
-    to the number of parameters. The size that is returned has been measured.
+    to the number of parameters. The size that is returned has been measured, unless there is no time to measure it.
 
     Args:
         sizes: From small to large.
@@ -114,8 +117,10 @@ def choose_size(
         measure: Measures a size; its second argument is the expected number of predictions per second.
         seconds_left: Returns the seconds that training can take.
         predictions_per_parameter: That a model needs to be trained on.
+        may_measure: Returns whether there is time to measure one more size. The first one is measured in any case.
     """
     measured: dict[int, Candidate[SizeT]] = {}
+    latest: Candidate[SizeT] | None = None
     parameter_rate = NOMINAL_SPEED
     while True:
         rates = [
@@ -126,6 +131,9 @@ def choose_size(
         chosen = max((i for i, rate in enumerate(rates) if rate >= needed[i]), default=0)
         if chosen in measured:
             return measured[chosen]
+        if latest is not None and not may_measure():
+            seconds = latest.speed.predictions / rates[chosen]
+            return Candidate(sizes[chosen], parameters(sizes[chosen]), replace(latest.speed, update_seconds=seconds))
         measured[chosen] = latest = measure(sizes[chosen], rates[chosen])
         parameter_rate = latest.speed.predictions_per_second * latest.parameters
 
@@ -155,6 +163,7 @@ class TrainingPlanner(Generic[SizeT]):
     scale: float = 1.0  # size of the text, if `data` is only a sample of it
     trial_seconds: float = MAX_TRIAL_SECONDS  # at most, for measuring one size
     measured: dict[SizeT, Candidate[SizeT]] = field(default_factory=dict)
+    measuring_seconds: float = 0.0  # that measuring has taken
     threads: int | None = field(init=False)  # that are fastest, once they are known
 
     def __post_init__(self) -> None:
@@ -162,33 +171,51 @@ class TrainingPlanner(Generic[SizeT]):
 
     def seconds_left(self, limit: float) -> float:
         """Return the seconds that are left, the same in all processes that train together."""
-        return max(1.0, limit - communicator(self.training.device).from_main(self.elapsed))
+        return max(1.0, limit - self._seconds())
+
+    def _seconds(self) -> float:
+        return communicator(self.training.device).from_main(self.elapsed)
 
     def choose(self, limit: float) -> Candidate[SizeT]:
-        """Return the largest size that can be trained in a number of seconds since the start."""
-        trial_seconds = min(self.trial_seconds, TRIAL_SHARE * limit)
+        """Return the largest size that can be trained in a number of seconds since the start.
+
+        When measuring has taken its share of the seconds, as on a busy machine, the speeds of other sizes are predicted.
+        """
+        budget, last_seconds = MEASURING_SHARE * limit, 0.0
 
         def measure(size: SizeT, predictions_per_second: float) -> Candidate[SizeT]:
+            nonlocal last_seconds
             if size not in self.measured:
                 config = self._with_batches(predictions_per_second * self.seconds_left(limit))
                 model = self.create(size)
-                speed = self._measure(model, config, trial_seconds)
+                before = self.measuring_seconds
+                speed = self._measure(model, config, limit)
+                last_seconds = self.measuring_seconds - before
                 parameters = sum(parameter.numel() for parameter in model.parameters())
                 self.measured[size] = Candidate(size, parameters, speed)
             return self.measured[size]
 
-        needed = NATS_PER_PARAMETER / max(1.0, self.entropy)
-        return choose_size(self.sizes, self.estimate_parameters, measure, lambda: self.seconds_left(limit), needed)
+        def may_measure() -> bool:
+            return self.measuring_seconds + last_seconds <= budget
 
-    def _measure(self, model: nn.Module, config: TrainingConfig, seconds: float) -> Speed:
+        needed = NATS_PER_PARAMETER / max(1.0, self.entropy)
+        times = lambda: self.seconds_left(limit), needed, may_measure
+        return choose_size(self.sizes, self.estimate_parameters, measure, *times)
+
+    def _measure(self, model: nn.Module, config: TrainingConfig, limit: float) -> Speed:
         """Measure the speed; the first time with all cores and with one, which is faster if other programs use them."""
         cores = communicator(config.device).from_main(available_cores)
         candidates = [self.threads] if self.threads else sorted({1, cores}, reverse=True)
         speeds = dict[int, Speed]()
+        longest = min(self.trial_seconds, TRIAL_SHARE * limit)
         for threads in candidates:
+            seconds_left = MEASURING_SHARE * limit - self.measuring_seconds
+            seconds = min(longest, max(SHORT_TRIAL * longest, seconds_left / LONG_TRIAL))
+            start = self._seconds()
             speed = measure_speed(model, self.data, config.model_copy(update={"threads": threads}), seconds)
+            self.measuring_seconds += self._seconds() - start
             speeds[threads] = speed
-            if speed.update_seconds >= LONG_TRIAL * seconds:
+            if speed.update_seconds >= LONG_TRIAL * seconds or self.measuring_seconds >= MEASURING_SHARE * limit:
                 break  # another trial would take too long
         self.threads = max(speeds, key=lambda threads: speeds[threads].predictions_per_second)
         return speeds[self.threads]
