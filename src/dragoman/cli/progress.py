@@ -161,8 +161,9 @@ def _with_late_warning(callback: TrainingCallback, elapsed_seconds: float) -> Tr
 
     def report(event: TrainingStarted | StepReport) -> None:
         callback(event)
-        is_start = isinstance(event, TrainingStarted) and not event.progress.update
-        if is_start and elapsed_seconds > LATE_START * event.time_limit:
+        if not isinstance(event, TrainingStarted) or event.progress.update:
+            return
+        if elapsed_seconds > LATE_START * event.time_limit:
             amounts = f"{elapsed_seconds:.0f} of the {event.time_limit:.0f} seconds"
             remedy = "give more --minutes, or less text, with --force, or wait until the machine is less busy"
             warn(f"{amounts} were over before training started, for reading, preparing and planning; {remedy}")
