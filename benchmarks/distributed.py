@@ -9,10 +9,11 @@ equally. The first table has medians over rounds, and the lowest and highest val
 threads and processes, hardly depend on other programs. The bytes that each process sends per update are read from the
 counters of the loopback interface.
 
-The second table is computed. One process with two threads takes a + c * batch seconds per update, with a and c from two
-batch sizes. N machines that share a batch take a + c * batch / N, and those that have a batch each a + c * batch. To this
-comes the time in which 2 (N - 1) / N times the gradients pass through the network, of which nothing is hidden behind
-the computation.
+The second table is computed, from CPU seconds, for machines that have one process with one thread each. Alone it takes
+a + c * batch seconds per update, with a and c from two batch sizes. N machines that share a batch take a + c * batch / N,
+and those that have a batch each a + c * batch. To this comes the time for summing gradients, which is what two processes
+take longer than that, and the time in which 2 (N - 1) / N times the gradients pass through the network; nothing of it is
+hidden behind the computation.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Setup:
 
 
 ONE_THREAD, TWO_THREADS, TWO_PROCESSES = Setup(1, 1), Setup(1, 2), Setup(2, 1)
-SMALL_BATCH = Setup(1, 2, SMALL_SHARE)
+SMALL_BATCH = Setup(1, 1, SMALL_SHARE)
 SETUPS = (ONE_THREAD, TWO_THREADS, SMALL_BATCH, TWO_PROCESSES)
 
 
@@ -190,6 +191,10 @@ class Result:
     def median(self) -> float:
         return statistics.median(measured.seconds for measured in self.rounds)
 
+    @property
+    def cpu_seconds(self) -> float:
+        return statistics.median(measured.cpu_seconds for measured in self.rounds)
+
 
 def measure(task: str, rounds: int, updates: int, precision: str) -> list[Result]:
     groups = {setup: Group(task, setup, precision) for setup in SETUPS}
@@ -210,18 +215,19 @@ def measure(task: str, rounds: int, updates: int, precision: str) -> list[Result
 
 def on_paper(results: list[Result]) -> list[list[str]]:
     """Return the rows of the second table for one task."""
-    by_setup = {result.setup: result for result in results}
-    whole, small = by_setup[TWO_THREADS.name], by_setup[SMALL_BATCH.name]
-    variable = (whole.median - small.median) / (1 - 1 / SMALL_SHARE)  # c * batch
-    fixed = max(0.0, whole.median - variable)  # a
-    sent = 2 * (MACHINES - 1) / MACHINES * 4 * whole.parameters
+    cpu_seconds = {result.setup: result.cpu_seconds for result in results}
+    whole = cpu_seconds[ONE_THREAD.name]
+    variable = (whole - cpu_seconds[SMALL_BATCH.name]) / (1 - 1 / SMALL_SHARE)  # c * batch
+    fixed = max(0.0, whole - variable)  # a
+    summing = max(0.0, cpu_seconds[TWO_PROCESSES.name] / 2 - fixed - variable / 2)
+    sent = 2 * (MACHINES - 1) / MACHINES * 4 * results[0].parameters
     rows = []
     for name, bandwidth in BANDWIDTHS.items():
-        for batches, part in (("one batch", variable / MACHINES), ("a batch each", variable)):
-            seconds = fixed + part + sent / bandwidth
-            speedup = whole.median / seconds * (MACHINES if part == variable else 1)
-            cells = [f"{fixed:.3f}", f"{part:.3f}", f"{sent / bandwidth:.3f}", f"{1 / seconds:.2f}", f"{speedup:.2f}"]
-            rows.append([whole.task, batches, name, *cells])
+        for batches, number in (("one batch", 1), ("a batch each", MACHINES)):
+            parts = [fixed, variable * number / MACHINES, summing, sent / bandwidth]
+            speedup = number * whole / sum(parts)
+            cells = [f"{part:.3f}" for part in parts]
+            rows.append([results[0].task, batches, name, *cells, f"{1 / sum(parts):.2f}", f"{speedup:.2f}"])
     return rows
 
 
@@ -232,25 +238,16 @@ def print_tables(results: list[Result]) -> None:
     for result in results:
         rates = sorted(1 / measured.seconds for measured in result.rounds)
         spread = f"{rates[0]:.2f} to {rates[-1]:.2f}"
-        cpu_seconds = statistics.median(measured.cpu_seconds for measured in result.rounds)
         sent, computed = "", ""
         if result.setup == TWO_PROCESSES.name:
             sent = f"{statistics.median(measured.sent for measured in result.rounds) / 1e6:.1f}"
             computed = f"{4 * result.parameters / 1e6:.1f}"
-        cells = [f"{1 / result.median:.2f}", spread, f"{cpu_seconds:.3f}", sent, computed]
+        cells = [f"{1 / result.median:.2f}", spread, f"{result.cpu_seconds:.3f}", sent, computed]
         rows.append([result.task, f"{result.parameters / 1e6:.1f} M", result.setup, *cells])
     header = ["task", "parameters", "", "updates/s", "lowest to highest", "CPU s", "MB sent", "MB of gradients"]
     print(format_table(header, rows))
-    header = [
-        "task",
-        f"{MACHINES} machines with",
-        "network",
-        "fixed s",
-        "shared s",
-        "network s",
-        "updates/s",
-        "speedup",
-    ]
+    parts = ["fixed s", "shared s", "summing s", "network s"]
+    header = ["task", f"{MACHINES} machines with", "network", *parts, "updates/s", "speedup"]
     tasks = {result.task: [other for other in results if other.task == result.task] for result in results}
     print(f"\n{format_table(header, [row for same in tasks.values() for row in on_paper(same)])}")
 

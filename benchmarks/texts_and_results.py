@@ -67,9 +67,11 @@ def options_from_words(words: Sequence[str]) -> dict[str, object]:
 
     >>> options_from_words(["--hidden", "256", "--no-tied", "--extend-vocabulary"])
     {'hidden': '256', 'tied': False, 'extend-vocabulary': True}
+    >>> options_from_words([])
+    {}
     """
     options: dict[str, object] = {}
-    for word, value in zip(words, [*words[1:], "--"], strict=True):
+    for word, value in zip(words, [*words, "--"][1:], strict=True):
         name = word.removeprefix("--")
         if word.startswith("--") and not value.startswith("--"):
             options[name] = value

@@ -22,10 +22,10 @@ from dragoman.data import formats
 from dragoman.data.tokenizer import Tokenizer
 from dragoman.models import duplicates, score_blocks
 from dragoman.models.cache import CacheModel
+from guide_commands import guide_commands
 from small_translators import ENGLISH, GERMAN, _untrained
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-GUIDE = Path(__file__).parent.parent / "docs" / "guides" / "scaling-shards.md"
 BLOCK_LINES = score_blocks.BLOCK_LINES
 REPEATED = [*GERMAN[:7], "", *GERMAN[3:9], *GERMAN[:2], ""]  # with duplicates, and an empty line
 
@@ -318,12 +318,6 @@ def test_a_process_killed_in_the_middle_leaves_no_output(
     assert not list((tmp_path / "parts").glob(".*.tmp-*"))
 
 
-def guide_commands() -> list[str]:
-    """The commands of the guide, without comments."""
-    blocks = re.findall(r"^```\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    return [re.sub(r"\s+# .*", "", line) for block in blocks for line in block.splitlines()]
-
-
 def test_the_commands_of_the_guide_work(
     good: Any, place: Path, shared: Path, tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,7 +331,7 @@ def test_the_commands_of_the_guide_work(
     whole = good("translate", "de-en", "--text", "big.de").out
     monkeypatch.setattr(score_blocks, "BLOCK_LINES", BLOCK_LINES)  # as in the processes that are started
     scores = good("score", "kn5", "--text", "big.txt").out
-    commands = guide_commands()
+    commands = guide_commands("scaling-shards.md")
     assert len(commands) > 10
     for command in commands:
         if "examples/" in command or " parallel " in command:

@@ -20,6 +20,7 @@ import pytest
 import distributed_runs
 from distributed_runs import ALL_UPDATES, EQUAL_RUNS, arrays_of
 from dragoman import DataError, TrainingConfig, fit
+from dragoman.cli.processes import prepare_process
 from dragoman.core.processes import process_count
 from dragoman.io.storage import CHECKPOINT_FILE, read_config
 from dragoman.training.batch_order import SENTENCES, STREAM
@@ -223,6 +224,8 @@ def test_a_restarted_script_resumes_although_it_replaces(tmp_path: Path, monkeyp
     for restarts, finished in (("0", False), ("0", False), ("1", True)):
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
         assert fit(distributed_runs._small(), distributed_runs.CORPUS, **settings).already_finished is finished
+        command = ["train", "recurrent", "-o", "model", "--force"]
+        assert prepare_process(command) == (command[:-1] if finished else command)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import shutil
 import signal
@@ -355,7 +356,9 @@ def test_texts_that_cannot_be_read_in_parts(small, run, monkeypatch):
     monkeypatch.chdir(small)
     (small / "table.tsv").write_text("a\tb\n")
     (small / "raw.txt").write_text("The cat, as ever, sat.\n" * 9)
+    os.mkfifo(small / "pipe")
     for name, message in (
+        ("pipe", "pipe: can be read only once, so units cannot be chosen by the text; give --units word"),
         ("table.tsv", "table.tsv: only plain text and .gz can be read in parts"),
         ("raw.txt", "raw.txt: not split into words; give --units word or char, or --vocab"),
         ("-", "<stdin>: can be read only once, so units cannot be chosen by the text; give --units word"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,6 +26,7 @@ from dragoman.data.tokenizer import Tokenizer
 from dragoman.data.unknown_words import UniformUnknownWords
 from dragoman.models.cache import CacheModel
 from dragoman.ngram.spelling import SpellingModel
+from guide_commands import guide_commands
 from small_translators import ENGLISH, GERMAN, SMALL
 
 if TYPE_CHECKING:
@@ -441,3 +444,21 @@ def test_what_is_missing_is_named(run: Any, monkeypatch: pytest.MonkeyPatch, tmp
         2,
         "dragoman: pyspark is not installed; run: pip install 'dragoman[spark]'\n",
     )
+
+
+def test_commands_of_the_guides_work(good: Any, spark: SparkSession, model: Path, tmp_path: Path) -> None:
+    """Those of the overview, and those of Spark's own guide that use a model."""
+    for name, lines in {"train.txt": 60, "big.txt": 200, "lab/train.en": 200, "lab/test.en": 30}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in sentences(lines, 5)))
+    (tmp_path / "kn5").symlink_to(model)
+    overview = [command for command in guide_commands("scaling.md") if "spark" in command]
+    own = [command for command in guide_commands("scaling-spark.md") if command.startswith("dragoman spark")]
+    assert (len(overview), len(own)) == (2, 3)
+    for command in overview + own:  # Spark was started in another directory, so paths must not be relative
+        path_like = re.compile(r"kn[35]|.*\.(txt|en|parquet|jsonl)")
+        words = shlex.split(command)[1:]
+        good(*(str(tmp_path / word) if path_like.fullmatch(word) else word for word in words))
+    assert spark.read.parquet(str(tmp_path / "scores.parquet")).count() == 200
+    distinct = spark.read.parquet(str(tmp_path / "distinct.parquet")).count()
+    assert spark.read.json(str(tmp_path / "distinct-scores.jsonl")).count() == distinct < 200

@@ -237,7 +237,7 @@ def test_a_step_of_dynamic_evaluation_is_the_gradients() -> None:
 
 def test_dynamic_evaluation_needs_gradients_and_a_rate() -> None:
     ngram = NgramModel.train(CORPUS, order=2, smoothing="witten-bell")
-    with pytest.raises(DataError, match="ngram models are not"):
+    with pytest.raises(DataError, match="ngram models do not"):
         dynamic_log_probs(ngram, CORPUS, DynamicEvaluation(0.1))
     for rate in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(DataError, match="rate"):

@@ -30,7 +30,7 @@ PROGRAM = (sys.executable, "-S", str(Path(__file__).parent / "stand_in_program.p
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A current directory with texts, in which a stand-in trains instead of dragoman."""
     for name in ("train", "dev", "test"):
-        (tmp_path / f"{name}.txt").write_text(TRAIN)
+        (tmp_path / f"{name}.txt").write_text(f"{TRAIN}{name}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run_pool, "PROGRAM", PROGRAM)
     return tmp_path
@@ -181,6 +181,7 @@ def test_another_evaluation_does_not_train_again(place: Path) -> None:
     train_many(grid("grid: {order: [2]}\nevaluate: {text: test.txt}"), jobs=1)
     results = train_many(grid("grid: {order: [2]}\nevaluate: {text: dev.txt}"), jobs=1)
     assert events() == ["start order=2", "end order=2"] and "test perplexity" in results.results[0].scores
+    assert "--text dev.txt" in Path("runs/logs/order=2.log").read_text().splitlines()[-1]
 
 
 def test_other_directories_are_not_written_to(place: Path) -> None:

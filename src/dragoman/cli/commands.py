@@ -48,7 +48,7 @@ COMMANDS = {
     "inspect": ("", "Inspect a recurrent model: cells, saliency, gradients."),
     "export": ("exchange:export", "Export an n-gram model or word vectors for other tools."),
     "import": ("exchange:import_arpa", "Convert an ARPA file to a model directory."),
-    "quantize": ("quantize:quantize", "Round the weights of a neural model to 8 bits: smaller and faster."),
+    "quantize": ("quantize:quantize", "Round the weights of a translator or neural language model to 8 bits."),
     "verify": ("verify:verify", "Check that model directories are complete and undamaged."),
     "units": ("units:units", "Split lines into the tokens of a model."),
     "demo": ("experiments:demo", "Train language models and translators on text from the lab."),

@@ -26,11 +26,12 @@ def train_many(
     output: RunsOutput = None,
     jobs: Jobs = None,
 ) -> None:
-    """Train with every combination of settings and seeds, several at a time.
+    """Train with every combination of settings and seeds.
 
     The file names a command, the options that all runs share, and a list of values for each option that varies. Each
-    run is a process of its own, with a model directory and a log. At the end, a table shows for each setting the mean
-    and the range over the seeds; results.json and results.tsv in the output directory have all figures.
+    run is a process of its own, with a model directory and a log; several run at a time. At the end, a table shows for
+    each setting the mean and the range over the seeds; results.json and results.tsv in the output directory have all
+    figures.
 
     If it is stopped or killed, the same command continues it: finished runs are kept. If a run fails, the others go on.
 

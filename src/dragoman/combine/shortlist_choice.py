@@ -27,7 +27,7 @@ SIZE_LINES = 500  # of the dev text, by which the mean size of shortlists is kno
 MIN_SPEEDUP = 1.1
 MIN_VOCABULARY = 2_000  # words; nobody expects a shortlist of fewer
 # Time of parts of a search per multiplication, relative to that of the softmax over all words. These numbers explain the
-# measured speed of translators with 256 and 512 hidden units and 2,000 to 12,000 words within 10 %.
+# measured speed of translators with 256 and 512 hidden units and 2,000 to 12,000 words within 10 % in batches of 64.
 STEP_COST = 3.0  # of the decoder's matrices: a step does more than these products
 SHORTLIST_COST = 10.0  # of products with parameters that are copied for each sentence
 MAX_CELLS = 20_000_000  # that an aligner for a shortlist learns from

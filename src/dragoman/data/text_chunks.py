@@ -70,7 +70,7 @@ def read_chunks(path: str | Path, chunk_bytes: int, report: Report = lambda done
             with file_errors(Path(path)):
                 text = file.read(chunk_bytes)
                 text += file.readline() if text[-1:] not in (b"", b"\n") else b""
-                report(raw.tell() if str(path) != "-" else 0)
+                report(raw.tell() if raw.seekable() else 0)
             if is_first:
                 text, is_first = text.removeprefix(BOM), False
                 _check_start(text, source, is_stdin=str(path) == "-")
@@ -117,8 +117,9 @@ def choose_segmenter(path: str | Path, units: str, chunk_bytes: int) -> Segmente
     if kind in ALGORITHMS:
         raise DataError(f"--units {units}: subwords cannot be learned in parts of a text; give {remedy}")
     if kind == "auto":
-        if str(path) == "-":
-            raise DataError("<stdin>: can be read only once, so units cannot be chosen by the text; give --units word")
+        if not _can_be_read_again(path):
+            problem = "can be read only once, so units cannot be chosen by the text; give --units word"
+            raise DataError(f"{display_name(path)}: {problem}")
         lines = sum(chunk.text.count(b"\n") for chunk in read_chunks(path, chunk_bytes))
         step = max(1, (lines + 1) // SAMPLE_LINES)
         sample, number = list[str](), 0
@@ -173,13 +174,18 @@ def scan_with_vocab(
     """Number the tokens of a text that is split as a vocabulary says, unless it is already split into its tokens."""
     if vocab.segmenter.kind == "word":
         return scan_text(path, directory, chunk_bytes, vocab.segmenter, report, reserved=SPECIALS[:UNK])
-    if str(path) == "-":
-        raise DataError("<stdin>: can be read only once; give a file, or a vocabulary of words")
+    if not _can_be_read_again(path):
+        raise DataError(f"{display_name(path)}: can be read only once; give a file, or a vocabulary of words")
     words = scan_text(path, directory, chunk_bytes, WordSegmenter(), report)
     if words.counts[vocab.ids(words.types) != UNK].sum() > MOSTLY_KNOWN * words.counts.sum():
         return words
     words.delete()
     return scan_text(path, directory, chunk_bytes, vocab.segmenter, report)
+
+
+def _can_be_read_again(path: str | Path) -> bool:
+    """Return whether this is not standard input or a pipe."""
+    return str(path) != "-" and (Path(path).is_file() or not Path(path).exists() or Path(path).is_dir())
 
 
 def _tokens_as_text(text: bytes, segmenter: Segmenter) -> bytes:

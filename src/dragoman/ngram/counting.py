@@ -68,7 +68,9 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
     sentence are counted, the tutorial's c_prefix (above order 1).
     """
     if corpus.num_tokens + (1 + gap) * corpus.num_sentences >= MAX_NODES:
-        raise DataError(f"{corpus.num_tokens:,} tokens: the limit in memory is {MAX_NODES:,}; use --memory")
+        raise DataError(
+            f"{corpus.num_tokens:,} tokens: the limit in memory is {MAX_NODES:,}; split the text, or count on disk (--memory)"
+        )
     text = corpus.ids_with_boundaries(starts=1 + gap)  # contexts are strings of this
     predicted = _predicted_words(text, gap)  # [i]: the word predicted by a context that ends before position i
     size = len(corpus.vocab)
@@ -92,7 +94,9 @@ def count_ngrams(corpus: Corpus, order: int, gap: int = 0, anchored: bool = Fals
         rows = _next_rows(rows, row_blocks, blocks, levels[-1], node_at) if k < order else rows
         levels.append(levels[-1] + len(counts[-1]))
         if levels[-1] >= MAX_NODES:
-            raise DataError(f"more than {MAX_NODES:,} n-grams; use a lower order, less text or --memory")
+            raise DataError(
+                f"more than {MAX_NODES:,} n-grams; use a lower order or less text, or count on disk (--memory)"
+            )
         blocks.clear()
         release_freed_memory()
     begin.append(np.array(levels[-1:], np.int32))

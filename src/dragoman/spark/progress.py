@@ -46,11 +46,10 @@ def progress(spark: SparkSession, name: str, report: Report, seconds: float = SE
 
 
 def count_tasks(tracker: StatusTracker, group: str) -> tuple[int, int]:
-    """Return how many tasks of a job group are completed, and how many are known; skipped stages do not count."""
-    completed = total = 0
-    for job in tracker.getJobIdsForGroup(group):
-        information = tracker.getJobInfo(job)
-        for stage in () if information is None else information.stageIds:
-            if (counts := tracker.getStageInfo(stage)) is not None:
-                completed, total = completed + counts.numCompletedTasks, total + counts.numTasks
-    return completed, total
+    """Return how many tasks of a job group are completed, and how many are in stages that have begun."""
+    jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+    stages = {stage for job in jobs for stage in job.stageIds}
+    known = [counts for counts in map(tracker.getStageInfo, stages) if counts is not None]
+    # A stage whose result exists already is listed as well, but never begins.
+    begun = [counts for counts in known if counts.numActiveTasks + counts.numCompletedTasks + counts.numFailedTasks]
+    return sum(counts.numCompletedTasks for counts in begun), sum(counts.numTasks for counts in begun)
