@@ -147,7 +147,7 @@ def test_files_of_two_versions_are_never_mixed(tmp_path: Path, monkeypatch: pyte
             translators()["two"].save(tmp_path / "de-en", replace=True)
         return model
 
-    monkeypatch.setattr("dragoman.combine.load_translators.load_translator", load_and_replace)
+    monkeypatch.setattr("dragoman.serve.registry.load_translator", load_and_replace)
     loaded, expected = entry.load_translator().state_dict(), translators()["two"].state_dict()
     assert len(loads) == 2 and all((loaded[name] == expected[name]).all() for name in expected)
     assert entry.load_translator() is entry.model and len(loads) == 2
