@@ -59,7 +59,7 @@ def score(
         source: for a translator, the column with the sources of the texts.
         output: the name of the new column.
 
-    >>> scored = score(spark.read.parquet("lines.parquet"), "kn5", "text")  # doctest: +SKIP
+    For example, `score(spark.read.parquet("lines.parquet"), "kn5", "text")`.
     """
     _check_columns(frame, [column, *([] if source is None else [source])], output)
     if source is None:
