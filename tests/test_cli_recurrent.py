@@ -79,4 +79,4 @@ def test_dynamic_evaluation_needs_a_network(run: Any, good: Any, text: Path) -> 
     good("train", "ngram", "--text", text, "--order", 2, "--smoothing", "witten-bell", "-o", text.with_name("kn"))
     outcome = run("evaluate", text.with_name("kn"), "--text", text, "--dynamic", 0.1)
     assert outcome.code == 2
-    assert is_one_line(outcome.err.splitlines()[-1] + "\n") and "trained by gradient descent" in outcome.err
+    assert is_one_line(outcome.err.splitlines()[-1] + "\n") and "learns by gradient descent" in outcome.err
