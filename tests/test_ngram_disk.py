@@ -339,6 +339,7 @@ def test_the_command_writes_the_same_files(small, good, monkeypatch, name, optio
         (["--tmp", "."], "--tmp .: temporary files are only written with --memory; give both or none"),
         (["--memory", "1G", "--gap", "1"], "--gap 1 needs all n-grams in memory; leave it out, or --memory"),
         (["--memory", "1G", "--units", "subword:300"], "subwords cannot be learned in parts of a text; give --vocab"),
+        (["--memory", "1G", "--dev-text", "mistyped.txt"], "mistyped.txt: no such file"),
         (["--memory", "1G", "--field", "2"], "--memory reads plain text only"),
         (["--memory", "1G", "--vocab", "pieces", "--min-count", "2"], "--vocab uses a vocabulary without changes"),
     ],

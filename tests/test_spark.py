@@ -230,10 +230,17 @@ def test_stupid_backoff_survives_a_killed_worker(
     monkeypatch.setattr(train, "read_lines", read_and_kill)
     config = NgramConfig(order=3, smoothing="stupid-backoff", prune=(0, 1))
     source = train.VocabularySource(units="word")
+    (tmp_path / "file").touch()
     trained = train_ngram(
-        spark, [str(texts / "*")], config, source, unknown=lambda c: UniformUnknownWords(c.vocab.num_known)
+        spark,
+        [str(texts / "*")],
+        config,
+        source,
+        unknown=lambda c: UniformUnknownWords(c.vocab.num_known),
+        counts_path=str(tmp_path / "file" / "counts"),
     )
     assert (tmp_path / "marker").exists()
+    assert trained.counts_error is not None and "Spark failed" in str(trained.counts_error)
     assert_equal_models(trained.model, NgramModel.train(Corpus.from_text(text), config))
 
 
@@ -269,6 +276,10 @@ def test_short_sentences_and_a_given_vocabulary(spark: SparkSession, tmp_path: P
         (["--field", "en"], "--field en: --engine spark reads plain text files"),
         (["--spark-conf", "x"], "--spark-conf x: give a name and a value"),
         (["--engine", "hadoop"], "--engine hadoop: choose memory or spark"),
+        (["--engine", "hadoop", "--memory", "2G"], "--engine hadoop: choose memory or spark"),
+        (["--memory", "2G", "--arpa", "x"], "--memory 2G: not with --engine spark; remove it"),
+        (["--tmp", "x"], "--tmp x: not with --engine spark; remove it"),
+        (["--dev-text", "mistyped.txt"], "mistyped.txt: no such file"),
         (
             ["--engine", "memory", "--master", "local"],
             "--master, --partitions, --spark-conf, --arpa and --counts are for",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.messages import grouped_warnings, info, warn, warn_if_mostly_unknown
 from dragoman.cli.stages import stage_progress
-from dragoman.cli.training import LanguageModelOptions, read_dev, report_model
+from dragoman.cli.training import LanguageModelOptions, check_dev, read_dev, report_model
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def train_on_disk(
         options.vocab.check_unchanged()
     if options.field is not None:
         raise DataError(f"--field {options.field}: --memory reads plain text only; write the column to a file first")
+    check_dev(options.dev_text, None)
     budget, scratch = parse_bytes(memory, "--memory"), tmp or options.output.absolute().parent
     with stage_progress() as progress, disk_training(scratch, budget, progress=progress) as training:
         vocab_model = options.vocab.load_model()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from dragoman.core.errors import DataError
+from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.types import Json
 from dragoman.data.corpus import Corpus, arrays_checksum
 from dragoman.data.unknown_words import UnknownWordModel
@@ -28,10 +28,10 @@ from dragoman.ngram.smoothing import (
 from dragoman.ngram.table import NgramTable
 from dragoman.spark import estimate
 from dragoman.spark.counts import NgramCountTables, adjusted_count_of_counts, count_ngrams, count_windows
-from dragoman.spark.files import write_frames
+from dragoman.spark.files import check_output, write_frames
 from dragoman.spark.lines import NumberedLines, read_lines
 from dragoman.spark.progress import Report, no_report, progress
-from dragoman.spark.session import PARTITIONS, spark_setting
+from dragoman.spark.session import PARTITIONS, spark_errors, spark_setting
 from dragoman.spark.shipping import ship_vocab
 from dragoman.spark.vocabulary import TextVocabulary, build_vocabulary, is_tokenised, without_text
 
@@ -79,6 +79,7 @@ class SparkTraining:
 
     model: NgramModel
     fingerprint: dict[str, Json]
+    counts_error: DragomanError | None = None  # why the counts could not be written
 
 
 def check_config(config: NgramConfig) -> None:
@@ -109,13 +110,16 @@ def train_ngram(
         config: the settings of the model.
         source: where the vocabulary comes from; default: the words of the text.
         unknown: creates the unknown-word model for a corpus that has the words of the text, but no sentences.
-        counts_path: where to write the counts as Parquet.
+        counts_path: where to write the counts as Parquet. If this fails, the model is trained all the same, and the
+            result has the error.
         partitions: tasks of each shuffle. Default: one per million words, and one per core at least.
         report: receives messages.
     """
     config, source, names = config or NgramConfig(), source or VocabularySource(), ", ".join(paths)
     check_config(config)
     source.check()
+    if counts_path is not None:
+        check_output(spark, counts_path)
     tasks = partitions or spark.sparkContext.defaultParallelism
     with spark_setting(spark, PARTITIONS, str(tasks)), progress(spark, "reading", report):
         lines = read_lines(spark, paths, training=True)
@@ -131,11 +135,9 @@ def train_ngram(
             counts = _count(spark, lines, vocabulary.vocab, config)
         try:
             report(", ".join(f"{size:,} {order}-grams" for order, size in enumerate(counts.sizes, 1)))
+            error = None if counts_path is None else _try_writing(spark, counts, vocabulary.vocab, counts_path, report)
             model = _estimate(spark, counts, vocabulary.vocab, model_of_unknown, config, report)
-            if counts_path is not None:
-                with progress(spark, "writing counts", report):
-                    _write_counts(spark, counts, vocabulary.vocab, counts_path)
-            return SparkTraining(model, _fingerprint(lines, counts, vocabulary.vocab))
+            return SparkTraining(model, _fingerprint(lines, counts, vocabulary.vocab), error)
         finally:
             counts.unpersist()
 
@@ -233,6 +235,19 @@ def _stupid_backoff(
     for level in stored:
         level.unpersist()
     return unigrams, levels
+
+
+def _try_writing(
+    spark: SparkSession, counts: NgramCountTables, vocab: Vocab, path: str, report: Report
+) -> DragomanError | None:
+    """Write the counts. Return the error if they cannot be written, so that the model is not lost."""
+    try:
+        with spark_errors(), progress(spark, "writing counts", report):
+            _write_counts(spark, counts, vocab, path)
+    except DragomanError as error:
+        report(f"{error}; the model is trained without the counts")
+        return error
+    return None
 
 
 def _write_counts(spark: SparkSession, counts: NgramCountTables, vocab: Vocab, path: str) -> None:

@@ -189,6 +189,7 @@ def train_ngram_on_disk(
     """
     target, config = Path(output), config or NgramConfig()
     check_config(config)
+    storage.check_output_directory(target, replace=replace)
     with disk_training(Path(tmp or target.absolute().parent), memory, progress=progress) as training:
         corpus = training.read(text, target, config.order, **vocabulary)
         with storage.new_directory(target, replace=replace) as directory:
