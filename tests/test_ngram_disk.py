@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import gzip
 import os
 import random
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -369,9 +372,22 @@ def test_texts_that_cannot_be_read_in_parts(small, run, monkeypatch):
 
 
 def test_a_vocabulary_that_does_not_fit(text: Texts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.ngram.disk.plan.BYTES_PER_TYPE", 1 << 30)
-    with pytest.raises(DataError, match=r"distinct words, the vocabulary 43; give at least 42049M"):
+    monkeypatch.setattr("dragoman.ngram.disk.plan.BYTES_PER_WORD", 1 << 30)
+    with pytest.raises(DataError, match=r"41 distinct words, the vocabulary 43; give at least 44097M"):
         train(text.path, tmp_path / "model")
+    monkeypatch.setattr("dragoman.ngram.disk.plan.BYTES_PER_TYPE", 1 << 30)
+    few = replace(TINY, chunk_bytes=1)  # a line: reading ends after the first
+    with pytest.raises(DataError, match=r"more than \d distinct words; give more than \d+M"):
+        train(text.path, tmp_path / "model", few)
+
+
+def test_plans_depend_on_the_order() -> None:
+    low, high = MemoryPlan.of_budget(2 << 30), MemoryPlan.of_budget(2 << 30, order=20, row_bytes=88)
+    assert low.bucket_records > 3 * high.bucket_records
+    assert low.chunk_tokens > 3 * high.chunk_tokens
+    tokens = 10**10  # numbers of n-grams take 64 bits
+    space = DiskSpace.needed(tokens, 10**6, 5)
+    assert (space.temporary // tokens, space.model // tokens) == (56, 68)
 
 
 def test_too_little_disk_space_is_noticed_before_the_work(
@@ -411,6 +427,24 @@ def test_temporary_files_are_removed_after_errors(tmp_path: Path, failure: type[
             assert scratch.exists() and other != scratch
         raise failure
     assert not list(tmp_path.iterdir())
+
+
+def test_without_locks_temporary_files_of_other_processes_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    with scratch_directory(tmp_path) as scratch:
+        pass
+    scratch.mkdir()  # by a process that has not locked it yet
+    with scratch_directory(tmp_path):
+        assert scratch.exists()
+    (scratch / "lock").touch()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with scratch_directory(tmp_path) as other:
+        assert scratch.exists()
+    assert not other.exists()
 
 
 KILLED = """
