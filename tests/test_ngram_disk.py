@@ -7,6 +7,7 @@ import fcntl
 import gzip
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ import dragoman
 from command import written
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.core import memory
+from dragoman.core.errors import DragomanError
 from dragoman.data.array_files import ArrayFile, BucketFiles, CountFile
 from dragoman.data.text_chunks import read_chunks
 from dragoman.io.array_writer import ArraySpec, ArrayWriter
@@ -343,6 +345,7 @@ def test_the_command_writes_the_same_files(small, good, monkeypatch, name, optio
         (["--memory", "1G", "--gap", "1"], "--gap 1 needs all n-grams in memory; leave it out, or --memory"),
         (["--memory", "1G", "--units", "subword:300"], "subwords cannot be learned in parts of a text; give --vocab"),
         (["--memory", "1G", "--dev-text", "mistyped.txt"], "mistyped.txt: no such file"),
+        (["--memory", "1G", "--tmp", "refused/tmp"], "--tmp refused/tmp: is in the output refused"),
         (["--memory", "1G", "--field", "2"], "--memory reads plain text only"),
         (["--memory", "1G", "--vocab", "pieces", "--min-count", "2"], "--vocab uses a vocabulary without changes"),
     ],
@@ -407,12 +410,32 @@ def test_too_little_disk_space_is_noticed_before_the_work(
     DiskSpace(1, 1).check(tmp_path, tmp_path / "model")
 
 
+def test_a_full_disk_is_that_of_the_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", refuse)
+    monkeypatch.setattr(os, "pwrite", refuse)
+    message = re.escape(f"{tmp_path}: temporary files could not be written (No space left on device); free")
+    with pytest.raises(DragomanError, match=message):
+        ArrayFile(tmp_path / "numbers", np.int32).append(np.arange(3))
+    with pytest.raises(DragomanError, match=message):
+        BucketFiles(tmp_path, "rows", np.int64, 1).append(np.ones((2, 1)), np.array([2]))
+
+
+def test_a_file_that_was_cut_off_is_noticed(tmp_path: Path) -> None:
+    with ArrayWriter(tmp_path / "arrays", {"a": ArraySpec(np.dtype(np.int32), (3,))}) as writer:
+        (tmp_path / "arrays").write_bytes(b"")
+        with pytest.raises(OSError, match="shorter than what was written"):
+            writer.finish()
+
+
 def test_training_in_memory_says_when_it_will_not_fit(small, run, monkeypatch):
     monkeypatch.chdir(small)
     monkeypatch.setattr(memory, "physical_memory", lambda: 10_000)
     outcome = run("train", "ngram", "--text", "text.txt", "-o", "model", "--order", 1)
     [warning] = [line for line in outcome.err.splitlines() if "--memory" in line]
-    assert "training takes about" in warning
+    assert "training takes about" in warning and "with --memory 1M, n-grams" in warning
     assert outcome.code == 0
 
 

@@ -17,7 +17,7 @@ from dragoman.data.text_chunks import StoredCorpus, build_vocab, choose_segmente
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.io import storage
-from dragoman.io.files import directory_bytes, scratch_directory
+from dragoman.io.files import directory_bytes, real_path, scratch_directory
 from dragoman.ngram.disk.counting import count_buckets, distribute_corpus
 from dragoman.ngram.disk.levels import Pruning
 from dragoman.ngram.disk.plan import (
@@ -203,15 +203,23 @@ def train_ngram_on_disk(
     'cat'
     """
     target, config = Path(output), config or NgramConfig()
+    scratch = Path(tmp or target.absolute().parent)
     check_config(config)
+    check_scratch(scratch, target)
     storage.check_output_directory(target, replace=replace)
-    with disk_training(Path(tmp or target.absolute().parent), memory, progress=progress) as training:
+    with disk_training(scratch, memory, progress=progress) as training:
         corpus = training.read(text, target, config.order, **vocabulary)
         with storage.new_directory(target, replace=replace) as directory:
             model = training.train(corpus, directory, config, unknown)
             model.write_description(directory)
             model.write_card(directory, [], {"train": corpus.fingerprint()})
     return model
+
+
+def check_scratch(scratch: Path, output: Path) -> None:
+    """Raise an error if temporary files would be in the model directory."""
+    if real_path(scratch).is_relative_to(real_path(output)):
+        raise DataError(f"--tmp {scratch}: is in the output {output}, which is replaced at the end; name another directory")
 
 
 def check_config(config: NgramConfig) -> None:
