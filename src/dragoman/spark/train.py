@@ -33,7 +33,7 @@ from dragoman.spark.lines import NumberedLines, read_lines
 from dragoman.spark.progress import Report, no_report, progress
 from dragoman.spark.session import PARTITIONS, spark_errors, spark_setting
 from dragoman.spark.shipping import ship_vocab
-from dragoman.spark.vocabulary import TextVocabulary, build_vocabulary, is_tokenised, without_text
+from dragoman.spark.vocabulary import TextVocabulary, build_vocabulary, is_split_into_tokens, is_tokenised, without_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class VocabularySource:
     def read(self, lines: NumberedLines, names: str) -> TextVocabulary:
         """Return the vocabulary of a text."""
         if self.vocab is not None:
-            return TextVocabulary(self.vocab, words=lines.total)
+            return TextVocabulary(self.vocab, words=lines.total, is_split=is_split_into_tokens(lines, self.vocab))
         if self.units == "auto" and not is_tokenised(lines):
             remedy = (
                 "to split it at spaces only, give --units word; for subwords, name a model that has them with --vocab"
@@ -123,7 +123,8 @@ def train_ngram(
     tasks = partitions or spark.sparkContext.defaultParallelism
     with spark_setting(spark, PARTITIONS, str(tasks)), progress(spark, "reading", report):
         lines = read_lines(spark, paths, training=True)
-    report(f"{lines.total:,} lines in {len(lines.places.files):,} files")
+    files = len(lines.places.files)
+    report(f"{lines.total:,} line{'s' * (lines.total != 1)} in {files:,} file{'s' * (files != 1)}")
     tasks = partitions or max(tasks, lines.total // LINES_PER_PARTITION)
     with spark_setting(spark, PARTITIONS, str(tasks)), progress(spark, "vocabulary", report):
         vocabulary = source.read(lines, names)
@@ -132,7 +133,7 @@ def train_ngram(
     tasks = partitions or max(tasks, (vocabulary.words + lines.total) // WINDOWS_PER_PARTITION)
     with spark_setting(spark, PARTITIONS, str(tasks)):
         with progress(spark, "counting", report):
-            counts = _count(spark, lines, vocabulary.vocab, config)
+            counts = _count(spark, lines, vocabulary, config)
         try:
             report(", ".join(f"{size:,} {order}-grams" for order, size in enumerate(counts.sizes, 1)))
             error = None if counts_path is None else _try_writing(spark, counts, vocabulary.vocab, counts_path, report)
@@ -142,8 +143,8 @@ def train_ngram(
             counts.unpersist()
 
 
-def _count(spark: SparkSession, lines: NumberedLines, vocab: Vocab, config: NgramConfig) -> NgramCountTables:
-    windows = count_windows(lines, ship_vocab(spark, vocab), config.order).persist()
+def _count(spark: SparkSession, lines: NumberedLines, text: TextVocabulary, config: NgramConfig) -> NgramCountTables:
+    windows = count_windows(lines, ship_vocab(spark, text.vocab), config.order, is_split=text.is_split).persist()
     try:
         return count_ngrams(windows, config.order, adjusted=config.smoothing == MODIFIED_KNESER_NEY)
     finally:
