@@ -452,9 +452,7 @@ def test_temporary_files_are_removed_after_errors(tmp_path: Path, failure: type[
     assert not list(tmp_path.iterdir())
 
 
-def test_without_locks_temporary_files_of_other_processes_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_locks_temporary_files_of_other_processes_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, "no locks available")
 

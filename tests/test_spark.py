@@ -162,7 +162,10 @@ def test_errors_of_files_take_one_line(run: Any, spark: SparkSession, tmp_path: 
     for name, message in (
         ("cut.txt.gz", "cut.txt.gz: not a complete gzip file"),
         ("x.jsonl", "x.jsonl:501: no key 'text'; found txt"),
-        ("empty.txt", "empty.txt: empty; give files with one sentence per line (files whose names begin with _ or . are not read)"),
+        (
+            "empty.txt",
+            "empty.txt: empty; give files with one sentence per line (files whose names begin with _ or . are not read)",
+        ),
         ("none.txt", "none.txt: no such file"),
     ):
         outcome = run("spark", "dedup", "--text", tmp_path / name, "-o", tmp_path / "out")

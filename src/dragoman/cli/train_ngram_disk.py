@@ -102,4 +102,6 @@ def warn_if_larger_than_memory(text: str) -> None:
     needed, available = memory_needed(text), physical_memory()
     if available and needed > available:
         sizes = f"training takes about {format_bytes(needed)} of memory, and the machine has {format_bytes(available)}"
-        warn(f"{display_name(text)}: {sizes}; with --memory {format_amount(available // 2)}, n-grams are counted on disk")
+        warn(
+            f"{display_name(text)}: {sizes}; with --memory {format_amount(available // 2)}, n-grams are counted on disk"
+        )

@@ -64,7 +64,9 @@ def read_rows(spark: SparkSession, path: str, columns: Sequence[str] = (TEXT,), 
     if kind == "parquet":
         return _read_parquet(spark, path, columns)
     if kind == "jsonl" and ID in columns:
-        raise DataError(f"--column {ID}: of JSONL files, {ID} is the number of the line; rename the key, or give Parquet")
+        raise DataError(
+            f"--column {ID}: of JSONL files, {ID} is the number of the line; rename the key, or give Parquet"
+        )
     lines = read_lines(spark, [path])
     if kind == "text":
         if list(columns) != [TEXT]:

@@ -219,7 +219,9 @@ def train_ngram_on_disk(
 def check_scratch(scratch: Path, output: Path) -> None:
     """Raise an error if temporary files would be in the model directory."""
     if real_path(scratch).is_relative_to(real_path(output)):
-        raise DataError(f"--tmp {scratch}: is in the output {output}, which is replaced at the end; name another directory")
+        raise DataError(
+            f"--tmp {scratch}: is in the output {output}, which is replaced at the end; name another directory"
+        )
 
 
 def check_config(config: NgramConfig) -> None:
