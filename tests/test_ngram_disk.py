@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import gzip
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +25,7 @@ import dragoman
 from command import written
 from dragoman import Corpus, DataError, NgramModel
 from dragoman.core import memory
+from dragoman.core.errors import DragomanError
 from dragoman.data.array_files import ArrayFile, BucketFiles, CountFile
 from dragoman.data.text_chunks import read_chunks
 from dragoman.io.array_writer import ArraySpec, ArrayWriter
@@ -339,6 +344,8 @@ def test_the_command_writes_the_same_files(small, good, monkeypatch, name, optio
         (["--tmp", "."], "--tmp .: temporary files are only written with --memory; give both or none"),
         (["--memory", "1G", "--gap", "1"], "--gap 1 needs all n-grams in memory; leave it out, or --memory"),
         (["--memory", "1G", "--units", "subword:300"], "subwords cannot be learned in parts of a text; give --vocab"),
+        (["--memory", "1G", "--dev-text", "mistyped.txt"], "mistyped.txt: no such file"),
+        (["--memory", "1G", "--tmp", "refused/tmp"], "--tmp refused/tmp: is in the output refused"),
         (["--memory", "1G", "--field", "2"], "--memory reads plain text only"),
         (["--memory", "1G", "--vocab", "pieces", "--min-count", "2"], "--vocab uses a vocabulary without changes"),
     ],
@@ -368,9 +375,22 @@ def test_texts_that_cannot_be_read_in_parts(small, run, monkeypatch):
 
 
 def test_a_vocabulary_that_does_not_fit(text: Texts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.ngram.disk.plan.BYTES_PER_TYPE", 1 << 30)
-    with pytest.raises(DataError, match=r"distinct words, the vocabulary 43; give at least 42049M"):
+    monkeypatch.setattr("dragoman.ngram.disk.plan.BYTES_PER_WORD", 1 << 30)
+    with pytest.raises(DataError, match=r"41 distinct words, the vocabulary 43; give at least 44097M"):
         train(text.path, tmp_path / "model")
+    monkeypatch.setattr("dragoman.ngram.disk.plan.BYTES_PER_TYPE", 1 << 30)
+    few = replace(TINY, chunk_bytes=1)  # a line: reading ends after the first
+    with pytest.raises(DataError, match=r"more than \d distinct words; give more than \d+M"):
+        train(text.path, tmp_path / "model", few)
+
+
+def test_plans_depend_on_the_order() -> None:
+    low, high = MemoryPlan.of_budget(2 << 30), MemoryPlan.of_budget(2 << 30, order=20, row_bytes=88)
+    assert low.bucket_records > 3 * high.bucket_records
+    assert low.chunk_tokens > 3 * high.chunk_tokens
+    tokens = 10**10  # numbers of n-grams take 64 bits
+    space = DiskSpace.needed(tokens, 10**6, 5)
+    assert (space.temporary // tokens, space.model // tokens) == (56, 68)
 
 
 def test_too_little_disk_space_is_noticed_before_the_work(
@@ -390,12 +410,32 @@ def test_too_little_disk_space_is_noticed_before_the_work(
     DiskSpace(1, 1).check(tmp_path, tmp_path / "model")
 
 
+def test_a_full_disk_is_that_of_the_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", refuse)
+    monkeypatch.setattr(os, "pwrite", refuse)
+    message = re.escape(f"{tmp_path}: temporary files could not be written (No space left on device); free")
+    with pytest.raises(DragomanError, match=message):
+        ArrayFile(tmp_path / "numbers", np.int32).append(np.arange(3))
+    with pytest.raises(DragomanError, match=message):
+        BucketFiles(tmp_path, "rows", np.int64, 1).append(np.ones((2, 1)), np.array([2]))
+
+
+def test_a_file_that_was_cut_off_is_noticed(tmp_path: Path) -> None:
+    with ArrayWriter(tmp_path / "arrays", {"a": ArraySpec(np.dtype(np.int32), (3,))}) as writer:
+        (tmp_path / "arrays").write_bytes(b"")
+        with pytest.raises(OSError, match="shorter than what was written"):
+            writer.finish()
+
+
 def test_training_in_memory_says_when_it_will_not_fit(small, run, monkeypatch):
     monkeypatch.chdir(small)
     monkeypatch.setattr(memory, "physical_memory", lambda: 10_000)
     outcome = run("train", "ngram", "--text", "text.txt", "-o", "model", "--order", 1)
     [warning] = [line for line in outcome.err.splitlines() if "--memory" in line]
-    assert "training takes about" in warning
+    assert "training takes about" in warning and "with --memory 1M, n-grams" in warning
     assert outcome.code == 0
 
 
@@ -410,6 +450,22 @@ def test_temporary_files_are_removed_after_errors(tmp_path: Path, failure: type[
             assert scratch.exists() and other != scratch
         raise failure
     assert not list(tmp_path.iterdir())
+
+
+def test_without_locks_temporary_files_of_other_processes_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    with scratch_directory(tmp_path) as scratch:
+        pass
+    scratch.mkdir()  # by a process that has not locked it yet
+    with scratch_directory(tmp_path):
+        assert scratch.exists()
+    (scratch / "lock").touch()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with scratch_directory(tmp_path) as other:
+        assert scratch.exists()
+    assert not other.exists()
 
 
 KILLED = """

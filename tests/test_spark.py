@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from dragoman import Corpus, DataError, NgramModel, Translator, load, write_arpa
+from dragoman import Corpus, DataError, DragomanError, NgramModel, Translator, load, write_arpa
 from dragoman.data.corpus import ParallelCorpus
 from dragoman.data.near_duplicates import group_duplicates
 from dragoman.data.tokenizer import Tokenizer
@@ -76,7 +76,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three files: plain, with CR LF and a byte order mark, and gzip without a final line break."""
     directory = tmp_path_factory.mktemp("texts")
     parts = [sentences(300, seed) for seed in (1, 2, 3)]
-    parts[1][7:9] = ["<unk> saw the cat", "a\rb saw a\vb"]
+    parts[1][7:9] = ["<unk> saw the cat", "a\rb saw a\vb\r"]
     (directory / "a.txt").write_bytes("".join(f"{line}\n" for line in parts[0]).encode())
     (directory / "b c.txt").write_bytes(b"\xef\xbb\xbf" + "".join(f"{line}\r\n" for line in parts[1]).encode())
     (directory / "d.txt.gz").write_bytes(gzip.compress("\n".join(parts[2]).encode()))
@@ -162,13 +162,30 @@ def test_errors_of_files_take_one_line(run: Any, spark: SparkSession, tmp_path: 
     for name, message in (
         ("cut.txt.gz", "cut.txt.gz: not a complete gzip file"),
         ("x.jsonl", "x.jsonl:501: no key 'text'; found txt"),
-        ("empty.txt", "empty.txt: empty; give files with one sentence per line"),
+        (
+            "empty.txt",
+            "empty.txt: empty; give files with one sentence per line (files whose names begin with _ or . are not read)",
+        ),
         ("none.txt", "none.txt: no such file"),
     ):
         outcome = run("spark", "dedup", "--text", tmp_path / name, "-o", tmp_path / "out")
         assert outcome.code == 2
         assert f"dragoman: {tmp_path / message}" == outcome.err.splitlines()[-1]
         assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".out*"))
+
+
+def test_a_signal_is_not_an_error_of_spark() -> None:
+    from py4j.protocol import Py4JError
+
+    from dragoman.spark.session import spark_errors
+
+    class Terminated(BaseException): ...
+
+    with pytest.raises(Terminated), spark_errors():
+        try:
+            raise Terminated
+        finally:
+            raise Py4JError("the job was cancelled")
 
 
 # -- training ----------------------------------------------------------------------------------------------------------
@@ -230,19 +247,27 @@ def test_stupid_backoff_survives_a_killed_worker(
     monkeypatch.setattr(train, "read_lines", read_and_kill)
     config = NgramConfig(order=3, smoothing="stupid-backoff", prune=(0, 1))
     source = train.VocabularySource(units="word")
+    (tmp_path / "file").touch()
     trained = train_ngram(
-        spark, [str(texts / "*")], config, source, unknown=lambda c: UniformUnknownWords(c.vocab.num_known)
+        spark,
+        [str(texts / "*")],
+        config,
+        source,
+        unknown=lambda c: UniformUnknownWords(c.vocab.num_known),
+        counts_path=str(tmp_path / "file" / "counts"),
     )
     assert (tmp_path / "marker").exists()
+    assert trained.counts_error is not None and "Spark failed" in str(trained.counts_error)
     assert_equal_models(trained.model, NgramModel.train(Corpus.from_text(text), config))
 
 
-def test_short_sentences_and_a_given_vocabulary(spark: SparkSession, tmp_path: Path) -> None:
-    """No sentence has four words, no discounts can be computed, and the tokens are those of another model."""
+@pytest.mark.parametrize("is_split", [True, False])
+def test_short_sentences_and_a_given_vocabulary(spark: SparkSession, tmp_path: Path, is_split: bool) -> None:
+    """No sentence has five words, no discounts can be computed, and the tokens are those of another model."""
     from dragoman.ngram.model import NgramConfig
     from dragoman.spark import train, train_ngram
 
-    lines, config = ["b", "", "b", "a"], NgramConfig(order=4)
+    lines, config = (["b c", "", "b c", "a"] if is_split else ["bc", "", "bc", "a"]), NgramConfig(order=5)
     (tmp_path / "short.txt").write_text("".join(f"{line}\n" for line in lines))
     vocab = Corpus.from_sentences(["abc"], units="char").vocab
     source = train.VocabularySource(vocab)
@@ -251,8 +276,9 @@ def test_short_sentences_and_a_given_vocabulary(spark: SparkSession, tmp_path: P
             spark, [str(tmp_path)], config, source, unknown=lambda c: UniformUnknownWords(c.vocab.num_known)
         )
     with pytest.warns(UserWarning, match="no discounts from this text"):
-        expected = NgramModel.train(Corpus.from_sentences(lines, vocab), config)
-    assert expected.table.trie.order == 3
+        sentences = [line.split() for line in lines] if is_split else lines
+        expected = NgramModel.train(Corpus.from_sentences(sentences, vocab), config)
+    assert expected.table.trie.order == 4
     assert_equal_models(trained.model, expected)
     assert trained.model.notes == expected.notes
 
@@ -269,6 +295,10 @@ def test_short_sentences_and_a_given_vocabulary(spark: SparkSession, tmp_path: P
         (["--field", "en"], "--field en: --engine spark reads plain text files"),
         (["--spark-conf", "x"], "--spark-conf x: give a name and a value"),
         (["--engine", "hadoop"], "--engine hadoop: choose memory or spark"),
+        (["--engine", "hadoop", "--memory", "2G"], "--engine hadoop: choose memory or spark"),
+        (["--memory", "2G", "--arpa", "x"], "--memory 2G: not with --engine spark; remove it"),
+        (["--tmp", "x"], "--tmp x: not with --engine spark; remove it"),
+        (["--dev-text", "mistyped.txt"], "mistyped.txt: no such file"),
         (
             ["--engine", "memory", "--master", "local"],
             "--master, --partitions, --spark-conf, --arpa and --counts are for",
@@ -329,11 +359,16 @@ def test_rows_keep_their_columns_when_a_worker_is_killed(
     scores = {row["id"]: row["log_prob"] for row in scored}
     expected = load(model).score(lines)
     assert scores == pytest.approx({f"id{number}": value for number, value in enumerate(expected)})
-    frame.coalesce(2).write.parquet(str(tmp_path / "in.parquet"))
+    frame.coalesce(1).write.parquet(str(tmp_path / "in.parquet"))
     good("spark", "score", model, "--text", tmp_path / "in.parquet", "--column", "en", "-o", tmp_path / "out.jsonl.gz")
     written = spark.read.json(str(tmp_path / "out.jsonl.gz")).collect()
     assert {row["id"]: row["log_prob"] for row in written} == pytest.approx(scores)
     assert {row["en"] for row in written} == set(lines)
+    options = ("--column", "en", "--match", "exact", "-o", tmp_path / "distinct.txt")
+    good("spark", "dedup", "--text", tmp_path / "in.parquet", *options)
+    distinct = "".join(file.read_bytes().decode() for file in sorted((tmp_path / "distinct.txt").glob("part-*")))
+    kept = [line for number, line in enumerate(lines) if not line.strip() or line not in lines[:number]]
+    assert distinct == "".join(f"{line}\n" for line in kept)  # in the order of the rows, not of their ids
 
 
 def test_infinite_scores_are_null_in_jsonl(good: Any, spark: SparkSession, tmp_path: Path) -> None:
@@ -397,6 +432,27 @@ def test_duplicates_of_several_columns(good: Any, spark: SparkSession, tmp_path:
         assert [record["id"] for record in records] == ids
 
 
+def test_blank_rows_stay_and_line_breaks_do_not(good: Any, spark: SparkSession, tmp_path: Path) -> None:
+    rows = [(7, ""), (7, "a\r\nb"), (7, ""), (None, " "), (None, ""), (7, "a b")]
+    spark.createDataFrame(rows, "id int, text string").coalesce(1).write.parquet(str(tmp_path / "in.parquet"))
+    good("spark", "dedup", "--text", tmp_path / "in.parquet", "-o", tmp_path / "out.txt", "--partitions", 1)
+    files = sorted((tmp_path / "out.txt").glob("part-*"))
+    assert "".join(file.read_text() for file in files) == "\na b\n\n \n\n"
+
+
+def test_the_output_of_another_program_is_not_lost(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dragoman.spark import files
+
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "theirs").touch()
+    monkeypatch.setattr(files, "check_output", lambda spark, path: None)  # it appears after the check
+    with pytest.raises(DragomanError, match="another program has created it"):
+        files.write_rows(spark.range(1).selectExpr("'a' AS text"), str(tmp_path / "out"), "text")
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "theirs"]
+
+
 def test_wrong_requests_are_refused(run: Any, spark: SparkSession, model: Path, texts: Path, tmp_path: Path) -> None:
     from dragoman.spark import dedup, score
 
@@ -416,6 +472,8 @@ def test_wrong_requests_are_refused(run: Any, spark: SparkSession, model: Path, 
         2,
         "dragoman: id 2: column 'text' has no value; fill it or remove the row",
     )
+    outcome = run("spark", "dedup", "--text", "x.jsonl", "--column", "id", "-o", tmp_path / "out.txt")
+    assert outcome.code == 2 and "--column id: of JSONL files" in outcome.err
     outcome = run("spark", "dedup", "--text", texts / "a.txt", "-o", tmp_path / "in.parquet")
     assert outcome.code == 2 and "exists already" in outcome.err
     outcome = run("spark", "translate", model, "--text", texts / "a.txt", "-o", tmp_path / "out.txt")

@@ -41,7 +41,8 @@ start() {
   mkdir -p "$directory"
   directory=$(cd "$directory" && pwd)
   launch master org.apache.spark.deploy.master.Master --host "$host" --port "$port" --webui-port 0
-  wait_for "$directory/master.log" "Starting Spark master"
+  # If the port is taken, Spark starts the master at the next one.
+  wait_for "$directory/master.log" "Starting Spark master at spark://$host:$port\$"
   for number in $(seq "${1:-2}"); do
     launch "worker-$number" org.apache.spark.deploy.worker.Worker --host "$host" --webui-port 0 \
       --cores 1 --memory "$memory" --work-dir "$directory/work" "spark://$host:$port"

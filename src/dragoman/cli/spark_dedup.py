@@ -33,7 +33,7 @@ def spark_dedup(
     """Remove duplicate lines.
 
     The first of each group of duplicates stays. Blank lines have no duplicates. The rows that stay are in the order of the
-    input, and keep their ids.
+    input. Parquet files keep all columns. Of JSONL, only the columns of the texts are kept, and id is the number of the line.
 
     \b
     Example:
@@ -44,11 +44,13 @@ def spark_dedup(
 
     require_spark()
     from dragoman.spark.batch import dedup, process_rows
+    from dragoman.spark.files import POSITION
 
     columns = column or ["text"]
+    task = partial(dedup, columns=columns, match=match, id_column=POSITION)
     with rows.spark.session() as spark:
         process_rows(
-            *(spark, rows.paths, columns, partial(dedup, columns=columns, match=match), columns[0]),
+            *(spark, rows.paths, columns, task, columns[0]),
             formats=rows.formats,
             partitions=rows.spark.partitions,
             report=info,

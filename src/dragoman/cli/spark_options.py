@@ -90,6 +90,15 @@ class SparkTrainingOptions(OptionGroup):
             )
         return self.engine == SPARK
 
+    def check_no_disk(self, memory: str | None, tmp: Path | None) -> None:
+        """Raise an error for the options of counting on disk, which Spark does not have."""
+        for option_name, value, remedy in (
+            ("--memory", memory, "set Spark's memory with --spark-conf spark.driver.memory=8g"),
+            ("--tmp", tmp, "set Spark's directory with the environment variable SPARK_LOCAL_DIRS"),
+        ):
+            if value is not None:
+                raise DataError(f"{option_name} {value}: not with --engine {SPARK}; remove it, and {remedy}")
+
 
 @dataclass(frozen=True)
 class SparkRowOptions(OptionGroup):

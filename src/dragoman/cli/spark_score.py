@@ -24,7 +24,8 @@ def spark_score(
     """Compute the log-probability of each line.
 
     It is that of dragoman score. The output has the rows of the input in the same order, with the column log_prob; text has
-    only this column. Rows have an id: that of the input, if there is one, otherwise the number of the line.
+    only this column. Parquet files keep all columns, and get an id, the number of the row, if they have none. Of JSONL, only
+    the columns of the texts are kept, and id is the number of the line.
 
     \b
     Example:

@@ -24,8 +24,9 @@ def spark_translate(
     """Translate each line.
 
     The translation is that of dragoman translate. The output has the rows of the input in the same order, with the column
-    translation; text has only this column. Rows have an id: that of the input, if there is one, otherwise the number of the
-    line. Options of the search other than the beam size are those of dragoman translate by default.
+    translation; text has only this column. Parquet files keep all columns, and get an id, the number of the row, if they have
+    none. Of JSONL, only the column of the texts is kept, and id is the number of the line. Options of the search other than
+    the beam size are those of dragoman translate by default.
 
     \b
     Example:

@@ -143,6 +143,8 @@ def train_ngram(
     from dragoman.io.storage import check_output_directory
     from dragoman.ngram.model import NgramModel
 
+    if spark.is_chosen:
+        spark.check_no_disk(memory, tmp)
     check_output_directory(options.output, replace=options.force)
     lock_output(options.output)
     config = ngrams.config(

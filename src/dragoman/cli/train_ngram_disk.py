@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.messages import grouped_warnings, info, warn, warn_if_mostly_unknown
 from dragoman.cli.stages import stage_progress
-from dragoman.cli.training import LanguageModelOptions, read_dev, report_model
+from dragoman.cli.training import LanguageModelOptions, check_dev, read_dev, report_model
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def train_on_disk(
     from dragoman.cli.train_ngram import format_sizes
     from dragoman.core.memory import parse_bytes
     from dragoman.io.storage import new_directory
-    from dragoman.ngram.disk.training import check_config, disk_training
+    from dragoman.ngram.disk.training import check_config, check_scratch, disk_training
 
     start_time = perf_counter()
     check_config(config)
@@ -45,6 +45,8 @@ def train_on_disk(
     if options.field is not None:
         raise DataError(f"--field {options.field}: --memory reads plain text only; write the column to a file first")
     budget, scratch = parse_bytes(memory, "--memory"), tmp or options.output.absolute().parent
+    check_scratch(scratch, options.output)
+    check_dev(options.dev_text, None)
     with stage_progress() as progress, disk_training(scratch, budget, progress=progress) as training:
         vocab_model = options.vocab.load_model()
         corpus = _read(options, training, config, vocab_model, character_order)
@@ -93,11 +95,13 @@ def _read(
 
 def warn_if_larger_than_memory(text: str) -> None:
     """Warn if the n-grams of a text will not fit into the memory of the machine."""
-    from dragoman.core.memory import format_bytes, physical_memory
+    from dragoman.core.memory import format_amount, format_bytes, physical_memory
     from dragoman.data.formats import display_name
     from dragoman.ngram.disk.plan import memory_needed
 
     needed, available = memory_needed(text), physical_memory()
     if available and needed > available:
         sizes = f"training takes about {format_bytes(needed)} of memory, and the machine has {format_bytes(available)}"
-        warn(f"{display_name(text)}: {sizes}; with --memory {available >> 31}G, n-grams are counted on disk")
+        warn(
+            f"{display_name(text)}: {sizes}; with --memory {format_amount(available // 2)}, n-grams are counted on disk"
+        )

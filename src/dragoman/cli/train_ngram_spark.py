@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.messages import grouped_warnings, info, status
 from dragoman.cli.options import check_new_file, check_output_file
-from dragoman.cli.training import TrainingData, read_dev, report_model, suggest_next_commands
+from dragoman.cli.training import TrainingData, check_dev, read_dev, report_model, suggest_next_commands
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def train_ngram_spark(options: LanguageModelOptions, config: NgramConfig, spark_
 
     _check(options, spark_options)
     require_spark()
-    from dragoman.spark.files import check_output
     from dragoman.spark.train import VocabularySource, check_config, train_ngram
 
     check_config(config)
+    check_dev(options.dev_text, options.field)
     start_time, vocab_options = perf_counter(), options.vocab
     vocab_model = vocab_options.load_model()
     if vocab_model is not None:
@@ -42,8 +42,6 @@ def train_ngram_spark(options: LanguageModelOptions, config: NgramConfig, spark_
         with_unknown=options.unknown == "characters",
     )
     with spark_options.spark.session() as spark, grouped_warnings():
-        if spark_options.counts is not None:
-            check_output(spark, spark_options.counts)
         trained = train_ngram(
             spark,
             [options.text],
@@ -62,6 +60,8 @@ def train_ngram_spark(options: LanguageModelOptions, config: NgramConfig, spark_
         with status("writing"):
             write_arpa(model, spark_options.arpa)
         info(f"{spark_options.arpa}: written")
+    if trained.counts_error is not None:
+        raise trained.counts_error
     suggest_next_commands(options)
 
 

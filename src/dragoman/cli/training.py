@@ -190,6 +190,20 @@ def read_with_vocab(path: str, vocab: Vocab, field: str | None, *, training: boo
     return Corpus.from_sentences(words if is_split else lines, vocab)
 
 
+def check_dev(path: str | None, field: str | None) -> None:
+    """Raise an error for a held-out text that cannot be read or has no words, before a long training begins.
+
+    What can be read only once, such as standard input, is not checked.
+    """
+    from dragoman.data.formats import decode_lines, display_name, read_text
+    from dragoman.data.scanner import split_words
+
+    if path is None or path == "-" or (Path(path).exists() and not Path(path).is_file()):
+        return
+    if not any(split_words(line) for line in decode_lines(read_text(path, field))):
+        raise DataError(f"{display_name(path)}: the dev text has no words")
+
+
 def read_dev(path: str, vocab: Vocab, field: str | None) -> Corpus:
     """Read a held-out text, which must have words."""
     from dragoman.data.formats import display_name

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from dragoman.core.errors import DragomanError
 
 SMALL_COUNTS = 255  # and larger ones are stored elsewhere
 
@@ -24,7 +28,9 @@ class ArrayFile:
 
     def append(self, values: NDArray[Any]) -> None:
         """Write values to the end, converted to the type of the file."""
-        write_all(self._file.fileno(), np.ascontiguousarray(values, self.dtype), self._size * self.dtype.itemsize)
+        data = np.ascontiguousarray(values, self.dtype)
+        with _writing_errors(self.path):
+            write_all(self._file.fileno(), data, self._size * self.dtype.itemsize)
         self._size += len(values)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
@@ -91,7 +97,8 @@ class BucketFiles:
         """Write rows that are sorted by bucket; those of bucket b end at `ends[b]`."""
         for bucket, (first, last) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
             if first < last:
-                with self._path(bucket).open("ab", buffering=0) as file:
+                path = self._path(bucket)
+                with _writing_errors(path), path.open("ab", buffering=0) as file:
                     write_all(file.fileno(), rows[first:last], None)
                 self._sizes[bucket] = self.size(bucket) + last - first
 
@@ -115,6 +122,18 @@ class BucketFiles:
 
     def _path(self, bucket: int) -> Path:
         return self._prefix.with_name(f"{self._prefix.name}-{bucket}")
+
+
+@contextmanager
+def _writing_errors(path: Path) -> Iterator[None]:
+    """Turn errors of writing into a message that names the directory of the temporary files, not the output."""
+    try:
+        yield
+    except OSError as error:
+        problem = f"temporary files could not be written ({error.strerror or error})"
+        raise DragomanError(
+            f"{path.parent}: {problem}; free some space, or name another directory with --tmp"
+        ) from error
 
 
 def write_all(descriptor: int, values: NDArray[Any], position: int | None) -> None:

@@ -41,6 +41,7 @@ from dragoman.data.vocabulary import END, SPECIALS, START, UNK, Vocab
 MOSTLY_KNOWN = 0.9  # share of known words in a text that is already split into tokens
 LENGTHS_READ = 1 << 20  # lines whose lengths are in memory
 Report = Callable[[int], None]  # is called with the number of bytes read so far
+CheckTypes = Callable[[int], None]  # is called with the number of distinct words so far, to stop if they are too many
 
 
 class TextChunk(NamedTuple):
@@ -143,6 +144,7 @@ def scan_text(
     report: Report = lambda done: None,
     *,
     reserved: tuple[str, ...] = (),
+    check_types: CheckTypes = lambda types: None,
 ) -> NumberedText:
     """Number the tokens of a text. A line with one of the `reserved` words is an error."""
     text = NumberedText(ArrayFile(directory / "tokens", np.int32), ArrayFile(directory / "lengths", np.int32))
@@ -154,6 +156,7 @@ def scan_text(
             if word not in first_lines and word in scanned.types:
                 first_lines[word] = chunk.first_line + scanned.first_line_with(word) - 1
         new_index = np.array([index.setdefault(word, len(index)) for word in scanned.types], np.int32)
+        check_types(len(index))
         text.counts = np.concatenate([text.counts, np.zeros(len(index) - len(text.counts), np.int64)])
         text.counts[new_index] += scanned.counts
         text.tokens.append(new_index[scanned.tokens])
@@ -169,18 +172,32 @@ def scan_text(
 
 
 def scan_with_vocab(
-    path: str | Path, directory: Path, chunk_bytes: int, vocab: Vocab, report: Report = lambda done: None
+    path: str | Path,
+    directory: Path,
+    chunk_bytes: int,
+    vocab: Vocab,
+    report: Report = lambda done: None,
+    *,
+    check_types: CheckTypes = lambda types: None,
 ) -> NumberedText:
     """Number the tokens of a text that is split as a vocabulary says, unless it is already split into its tokens."""
-    if vocab.segmenter.kind == "word":
-        return scan_text(path, directory, chunk_bytes, vocab.segmenter, report, reserved=SPECIALS[:UNK])
-    if not _can_be_read_again(path):
-        raise DataError(f"{display_name(path)}: can be read only once; give a file, or a vocabulary of words")
-    words = scan_text(path, directory, chunk_bytes, WordSegmenter(), report)
-    if words.counts[vocab.ids(words.types) != UNK].sum() > MOSTLY_KNOWN * words.counts.sum():
-        return words
-    words.delete()
-    return scan_text(path, directory, chunk_bytes, vocab.segmenter, report)
+    segmenter, reserved = vocab.segmenter, SPECIALS[:UNK]
+    if segmenter.kind != "word":
+        if not _can_be_read_again(path):
+            raise DataError(f"{display_name(path)}: can be read only once; give a file, or a vocabulary of words")
+        segmenter = WordSegmenter() if _is_split_into_tokens(path, chunk_bytes, vocab, report) else segmenter
+        reserved = ()
+    return scan_text(path, directory, chunk_bytes, segmenter, report, reserved=reserved, check_types=check_types)
+
+
+def _is_split_into_tokens(path: str | Path, chunk_bytes: int, vocab: Vocab, report: Report) -> bool:
+    """Return whether most words of a text are tokens of a vocabulary. Its distinct words are not kept."""
+    words = known = 0
+    for chunk in read_chunks(path, chunk_bytes, report):
+        scanned = scan(chunk.text)
+        words += int(scanned.counts.sum())
+        known += int(scanned.counts[vocab.ids(scanned.types) != UNK].sum())
+    return known > MOSTLY_KNOWN * words
 
 
 def _can_be_read_again(path: str | Path) -> bool:

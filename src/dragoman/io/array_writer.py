@@ -84,6 +84,8 @@ class ArrayWriter:
             left = self.specs[name].nbytes
             while left:
                 size = self._file.readinto(buffer[: min(left, BLOCK_BYTES)])
+                if not size:
+                    raise OSError(None, "the file is shorter than what was written to it")
                 digest.update(buffer[:size])
                 left, done = left - size, done + size
                 report(done, total)

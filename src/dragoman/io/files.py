@@ -35,6 +35,7 @@ if sys.platform != "win32":
 
 TEMPORARY, OLD = "tmp", "old"  # in the names of files and directories that are not in their place
 SCRATCH = f".dragoman.{TEMPORARY}-"  # how the names of directories for temporary files begin
+SCRATCH_LOCK = "lock"  # the file in such a directory that is locked
 RANDOM_PART = "[a-z0-9_]{8}"  # of these names, by `tempfile`
 AT_CURRENT_DIRECTORY, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 CANNOT_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
@@ -186,7 +187,8 @@ def _exchange(first: Path, second: Path) -> bool:
 def scratch_directory(parent: Path) -> Iterator[Path]:
     """Yield a new directory for temporary files in `parent`. It is removed at the end, also after an error.
 
-    Its lock is held until then. Directories of processes that were killed have no lock any more: they are removed first.
+    A file in it is locked until then. Directories of processes that were killed have no lock any more: they are removed
+    first, unless the file system has no locks.
     """
     with writing_errors(parent):
         create_directory(parent)
@@ -213,19 +215,20 @@ def _create_locked_directory(parent: Path) -> tuple[int, Path]:
     """Create a temporary directory that other processes do not remove. Return also the descriptor of its lock."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=parent))
-        descriptor = os.open(path, os.O_RDONLY)
-        if _lock(descriptor) and path.exists():  # otherwise another process was faster
+        descriptor = os.open(path / SCRATCH_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        if _lock(descriptor) and os.fstat(descriptor).st_nlink:  # otherwise another process was faster
             return descriptor, path
         os.close(descriptor)
 
 
 def _remove_unlocked_directories(parent: Path) -> None:
+    """Remove temporary directories whose lock file exists and is not locked; without it, one is being created."""
     for path in parent.iterdir():
         if re.fullmatch(re.escape(SCRATCH) + RANDOM_PART, path.name) and path.is_dir() and not path.is_symlink():
             with suppress(OSError):
-                descriptor = os.open(path, os.O_RDONLY)
+                descriptor = os.open(path / SCRATCH_LOCK, os.O_RDWR)
                 try:
-                    if _lock(descriptor):
+                    if _try_lock(descriptor):
                         shutil.rmtree(path, ignore_errors=True)
                 finally:
                     os.close(descriptor)
@@ -314,16 +317,22 @@ def _release(target: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock an open file without waiting. Return False if another process has locked it."""
+    """Lock an open file without waiting, if the system can. Return False if another process has locked it."""
+    return _try_lock(descriptor) is not False
+
+
+def _try_lock(descriptor: int) -> bool | None:
+    """Lock an open file without waiting. Return False if another process has locked it, None if there are no locks."""
     if sys.platform == "win32":
-        return True
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             return False
-        if error.errno not in CANNOT_LOCK:
-            raise
+        if error.errno in CANNOT_LOCK:
+            return None
+        raise
     return True
 
 
@@ -380,7 +389,7 @@ def _remove_unlocked_files(target: Path) -> None:
         with suppress(OSError):
             descriptor = os.open(path, os.O_RDWR)
             try:
-                if path.is_file() and _lock(descriptor):
+                if path.is_file() and _try_lock(descriptor):
                     path.unlink(missing_ok=True)
             finally:
                 os.close(descriptor)

@@ -19,7 +19,7 @@ from dragoman.core.defaults import DEFAULT_BEAM_SIZE
 from dragoman.core.errors import DataError, did_you_mean
 from dragoman.models.base import Model
 from dragoman.models.loading import load_language_model, load_translator
-from dragoman.spark.files import check_output, read_rows, write_rows
+from dragoman.spark.files import POSITION, check_output, read_rows, write_rows
 from dragoman.spark.progress import Report, no_report, progress
 from dragoman.spark.session import PARTITIONS, spark_setting
 from dragoman.spark.shipping import ship_model
@@ -117,11 +117,11 @@ def dedup(
     if match not in (SIMPLIFIED, EXACT):
         raise DataError(f"--match {match}: choose {SIMPLIFIED} or {EXACT}")
     keys = frame.mapInArrow(partial(duplicate_keys, columns=names, match=match), _with_field(frame, KEY, BinaryType()))
-    rank = sf.row_number().over(Window.partitionBy(KEY).orderBy(id_column))
-    # Rows without duplicates would be one large group, so they get keys of their own.
-    group = sf.coalesce(sf.col(KEY), sf.col(id_column).cast("string").cast("binary"))
-    ranked = keys.withColumn(KEY, group).withColumn("_rank", rank)
-    return ranked.where(sf.col("_rank") == 1).drop("_rank", KEY).orderBy(id_column)
+    is_blank = sf.col(KEY).isNull()
+    # Blank rows all stay. They would be one large group, so they are also divided by their ids.
+    group = Window.partitionBy(KEY, sf.when(is_blank, sf.col(id_column))).orderBy(id_column)
+    ranked = keys.withColumn("_rank", sf.row_number().over(group))
+    return ranked.where(is_blank | (sf.col("_rank") == 1)).drop("_rank", KEY).orderBy(id_column)
 
 
 def process_rows(
@@ -155,7 +155,7 @@ def process_rows(
     report(f"{rows.total:,} rows")
     number = partitions or min(max(cores, rows.total // ROWS_PER_PARTITION), MAX_PARTITIONS)
     with spark_setting(spark, PARTITIONS, str(number)), progress(spark, "processing", report):
-        ordered = rows.frame.repartitionByRange(number, ID).sortWithinPartitions(ID)
+        ordered = rows.frame.repartitionByRange(number, POSITION).sortWithinPartitions(POSITION)
         write_rows(task(ordered), output, result, output_format)
 
 

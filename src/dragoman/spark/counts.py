@@ -50,11 +50,19 @@ class NgramCountTables:
             table.unpersist()
 
 
-def count_windows(lines: NumberedLines, vocab: str, order: int) -> DataFrame:
-    """Count the windows of `order` words of a text. `vocab` is the name of a shipped vocabulary."""
+def count_windows(lines: NumberedLines, vocab: str, order: int, *, is_split: bool = False) -> DataFrame:
+    """Count the windows of `order` words of a text.
+
+    Args:
+        lines: the text.
+        vocab: the name of a shipped vocabulary.
+        order: the number of words of a window.
+        is_split: the text is split into the tokens of the vocabulary already.
+    """
     names = window_columns(order)
     schema = ", ".join(f"{name} int" for name in names)
-    windows = lines.frame.select("text").mapInArrow(partial(ngram_windows, vocab=vocab, order=order), schema)
+    task = partial(ngram_windows, vocab=vocab, order=order, is_split=is_split)
+    windows = lines.frame.select("text").mapInArrow(task, schema)
     return windows.groupBy(*names).agg(sf.count("*").alias("count"))
 
 

@@ -86,7 +86,8 @@ def read_lines(spark: SparkSession, paths: Sequence[str], *, training: bool = Fa
     )
     splits = _scan(raw, training=training)
     if not splits:
-        raise DataError(f"{names}: empty; give files with one sentence per line")
+        hidden = "files whose names begin with _ or . are not read"
+        raise DataError(f"{names}: empty; give files with one sentence per line ({hidden})")
     firsts, total = _first_numbers(splits)
     if wrong := next((split for split in splits if split.wrong_row is not None), None):
         raise _describe_error(raw, splits, wrong)

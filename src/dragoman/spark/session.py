@@ -136,13 +136,25 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
+        if (interruption := _interruption(error)) is not None:
+            raise interruption from None
         try:
             text = str(error)
         except (ConnectionRefusedError, ConnectionResetError, Py4JError):  # the text would come from that process
             text = ""
         raise describe_spark_error(text) if text else DragomanError(ended) from error
     except (ConnectionRefusedError, ConnectionResetError) as error:
+        if (interruption := _interruption(error)) is not None:
+            raise interruption from None
         raise DragomanError(ended) from error
+
+
+def _interruption(error: BaseException) -> BaseException | None:
+    """Return the signal, such as SIGTERM or Ctrl-C, after which an error was raised: Spark's process gets it as well."""
+    earlier = error.__context__
+    while earlier is not None and isinstance(earlier, Exception):
+        earlier = earlier.__context__
+    return earlier
 
 
 def describe_spark_error(text: str) -> DragomanError:

@@ -63,7 +63,7 @@ def ship_directory(spark: SparkSession, directory: Path) -> str:
     if key not in _shipped:
         name = f"dragoman-{key[1][:24]}"
         packed = Path(_packed_directories().name, f"{name}.tar")
-        with tarfile.open(packed, "w") as archive:
+        with tarfile.open(packed, "w", dereference=True) as archive:
             for path in files:
                 archive.add(path, str(path.relative_to(directory)))
         spark.sparkContext.addArchive(f"{packed}#{name}")

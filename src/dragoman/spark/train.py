@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from dragoman.core.errors import DataError
+from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.types import Json
 from dragoman.data.corpus import Corpus, arrays_checksum
 from dragoman.data.unknown_words import UnknownWordModel
@@ -28,12 +28,12 @@ from dragoman.ngram.smoothing import (
 from dragoman.ngram.table import NgramTable
 from dragoman.spark import estimate
 from dragoman.spark.counts import NgramCountTables, adjusted_count_of_counts, count_ngrams, count_windows
-from dragoman.spark.files import write_frames
+from dragoman.spark.files import check_output, write_frames
 from dragoman.spark.lines import NumberedLines, read_lines
 from dragoman.spark.progress import Report, no_report, progress
-from dragoman.spark.session import PARTITIONS, spark_setting
+from dragoman.spark.session import PARTITIONS, spark_errors, spark_setting
 from dragoman.spark.shipping import ship_vocab
-from dragoman.spark.vocabulary import TextVocabulary, build_vocabulary, is_tokenised, without_text
+from dragoman.spark.vocabulary import TextVocabulary, build_vocabulary, is_split_into_tokens, is_tokenised, without_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class VocabularySource:
     def read(self, lines: NumberedLines, names: str) -> TextVocabulary:
         """Return the vocabulary of a text."""
         if self.vocab is not None:
-            return TextVocabulary(self.vocab, words=lines.total)
+            return TextVocabulary(self.vocab, words=lines.total, is_split=is_split_into_tokens(lines, self.vocab))
         if self.units == "auto" and not is_tokenised(lines):
             remedy = (
                 "to split it at spaces only, give --units word; for subwords, name a model that has them with --vocab"
@@ -79,6 +79,7 @@ class SparkTraining:
 
     model: NgramModel
     fingerprint: dict[str, Json]
+    counts_error: DragomanError | None = None  # why the counts could not be written
 
 
 def check_config(config: NgramConfig) -> None:
@@ -109,17 +110,21 @@ def train_ngram(
         config: the settings of the model.
         source: where the vocabulary comes from; default: the words of the text.
         unknown: creates the unknown-word model for a corpus that has the words of the text, but no sentences.
-        counts_path: where to write the counts as Parquet.
+        counts_path: where to write the counts as Parquet. If this fails, the model is trained all the same, and the
+            result has the error.
         partitions: tasks of each shuffle. Default: one per million words, and one per core at least.
         report: receives messages.
     """
     config, source, names = config or NgramConfig(), source or VocabularySource(), ", ".join(paths)
     check_config(config)
     source.check()
+    if counts_path is not None:
+        check_output(spark, counts_path)
     tasks = partitions or spark.sparkContext.defaultParallelism
     with spark_setting(spark, PARTITIONS, str(tasks)), progress(spark, "reading", report):
         lines = read_lines(spark, paths, training=True)
-    report(f"{lines.total:,} lines in {len(lines.places.files):,} files")
+    files = len(lines.places.files)
+    report(f"{lines.total:,} line{'s' * (lines.total != 1)} in {files:,} file{'s' * (files != 1)}")
     tasks = partitions or max(tasks, lines.total // LINES_PER_PARTITION)
     with spark_setting(spark, PARTITIONS, str(tasks)), progress(spark, "vocabulary", report):
         vocabulary = source.read(lines, names)
@@ -128,20 +133,18 @@ def train_ngram(
     tasks = partitions or max(tasks, (vocabulary.words + lines.total) // WINDOWS_PER_PARTITION)
     with spark_setting(spark, PARTITIONS, str(tasks)):
         with progress(spark, "counting", report):
-            counts = _count(spark, lines, vocabulary.vocab, config)
+            counts = _count(spark, lines, vocabulary, config)
         try:
             report(", ".join(f"{size:,} {order}-grams" for order, size in enumerate(counts.sizes, 1)))
+            error = None if counts_path is None else _try_writing(spark, counts, vocabulary.vocab, counts_path, report)
             model = _estimate(spark, counts, vocabulary.vocab, model_of_unknown, config, report)
-            if counts_path is not None:
-                with progress(spark, "writing counts", report):
-                    _write_counts(spark, counts, vocabulary.vocab, counts_path)
-            return SparkTraining(model, _fingerprint(lines, counts, vocabulary.vocab))
+            return SparkTraining(model, _fingerprint(lines, counts, vocabulary.vocab), error)
         finally:
             counts.unpersist()
 
 
-def _count(spark: SparkSession, lines: NumberedLines, vocab: Vocab, config: NgramConfig) -> NgramCountTables:
-    windows = count_windows(lines, ship_vocab(spark, vocab), config.order).persist()
+def _count(spark: SparkSession, lines: NumberedLines, text: TextVocabulary, config: NgramConfig) -> NgramCountTables:
+    windows = count_windows(lines, ship_vocab(spark, text.vocab), config.order, is_split=text.is_split).persist()
     try:
         return count_ngrams(windows, config.order, adjusted=config.smoothing == MODIFIED_KNESER_NEY)
     finally:
@@ -233,6 +236,19 @@ def _stupid_backoff(
     for level in stored:
         level.unpersist()
     return unigrams, levels
+
+
+def _try_writing(
+    spark: SparkSession, counts: NgramCountTables, vocab: Vocab, path: str, report: Report
+) -> DragomanError | None:
+    """Write the counts. Return the error if they cannot be written, so that the model is not lost."""
+    try:
+        with spark_errors(), progress(spark, "writing counts", report):
+            _write_counts(spark, counts, vocab, path)
+    except DragomanError as error:
+        report(f"{error}; the model is trained without the counts")
+        return error
+    return None
 
 
 def _write_counts(spark: SparkSession, counts: NgramCountTables, vocab: Vocab, path: str) -> None:

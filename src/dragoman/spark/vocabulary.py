@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,8 +12,11 @@ from pyspark.sql import functions as sf
 from dragoman.core.errors import DataError
 from dragoman.data.corpus import Corpus
 from dragoman.data.detokenize import SAMPLE_LINES, looks_tokenised
+from dragoman.data.text_chunks import MOSTLY_KNOWN
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.spark.lines import MAX_LINE_BYTES, NumberedLines
+from dragoman.spark.shipping import ship_vocab
+from dragoman.spark.workers import known_words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,6 +33,7 @@ class TextVocabulary:
     unknown_types: tuple[
         str, ...
     ] = ()  # the words outside the vocabulary in order of first use, if they were collected
+    is_split: bool = False  # the text is split into tokens already, which the segmenter must not split
 
 
 def count_words(lines: NumberedLines) -> DataFrame:
@@ -72,6 +77,16 @@ def build_vocabulary(
         return TextVocabulary(vocab, words, others)
     finally:
         table.unpersist()
+
+
+def is_split_into_tokens(lines: NumberedLines, vocab: Vocab) -> bool:
+    """Return whether a text is already split into the tokens of a vocabulary: most of its words are in it."""
+    if vocab.segmenter.kind == "word":
+        return True
+    task = partial(known_words, vocab=ship_vocab(lines.frame.sparkSession, vocab))
+    counts = lines.frame.select("text").mapInArrow(task, "words long, known long")
+    words, known = counts.agg(sf.sum("words"), sf.sum("known")).collect()[0]
+    return bool(known > MOSTLY_KNOWN * words)
 
 
 def is_tokenised(lines: NumberedLines) -> bool:

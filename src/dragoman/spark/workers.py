@@ -18,6 +18,8 @@ from dragoman.core.errors import DataError, encoding_error
 from dragoman.data.corpus import Corpus
 from dragoman.data.formats import jsonl_value
 from dragoman.data.near_duplicates import simplify
+from dragoman.data.scanner import split_words
+from dragoman.data.vocabulary import UNK
 from dragoman.spark.shipping import shipped_model, shipped_vocab
 
 if TYPE_CHECKING:
@@ -39,13 +41,28 @@ def window_columns(order: int) -> list[str]:
     return [f"w{position}" for position in range(1, order + 1)]
 
 
-def ngram_windows(batches: Batches, *, vocab: str, order: int) -> Iterator[pa.RecordBatch]:
-    """Yield for each position of the text the ids of the `order` words from there, as far as the sentence goes."""
+def known_words(batches: Batches, *, vocab: str) -> Iterator[pa.RecordBatch]:
+    """Yield for each batch how many words it has, split at spaces, and how many of them are in a vocabulary."""
+    vocabulary = shipped_vocab(vocab)
+    for batch in batches:
+        words = [word for line in column_texts(batch, TEXT) for word in split_words(line)]
+        known = sum(vocabulary.id(word) != UNK for word in words)
+        yield pa.RecordBatch.from_pydict({"words": [len(words)], "known": [known]})
+
+
+def ngram_windows(batches: Batches, *, vocab: str, order: int, is_split: bool = False) -> Iterator[pa.RecordBatch]:
+    """Yield for each position of the text the ids of the `order` words from there, as far as the sentence goes.
+
+    The text is split at spaces if `is_split`, otherwise by the segmenter of the vocabulary.
+    """
     vocabulary, names = shipped_vocab(vocab), window_columns(order)
     for batch in batches:
         lines = column_texts(batch, TEXT)
         if vocabulary.segmenter.kind == "word":
-            corpus = Corpus.from_text("".join(f"{line}\n" for line in lines).encode(), vocabulary)
+            # A space after a final carriage return keeps it from being read as part of the line break.
+            corpus = Corpus.from_text("".join(f"{line} \n" for line in lines).encode(), vocabulary)
+        elif is_split:
+            corpus = Corpus.from_sentences([split_words(line) for line in lines], vocabulary)
         else:
             corpus = Corpus.from_sentences(lines, vocabulary)
         windows = sentence_windows(corpus, order)

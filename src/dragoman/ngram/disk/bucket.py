@@ -16,8 +16,13 @@ from dragoman.data.ranges import offsets_of
 from dragoman.data.vocabulary import START
 from dragoman.ngram.disk.records import RecordFormat, Records, sort_records
 
-# Memory of counting, per record: the record twice and its key, node and count of each order, keys of left neighbours.
-BYTES_PER_RECORD = 180
+
+def bytes_per_record(order: int, row_bytes: int) -> float:
+    """Return the measured memory of counting, per record.
+
+    This is for the record twice and its key, the word, count, children and left neighbours of each order.
+    """
+    return 28 + 23 * order + 2.5 * row_bytes
 
 
 class BucketLevel(NamedTuple):

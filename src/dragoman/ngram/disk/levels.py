@@ -112,7 +112,7 @@ class StoredCounts:
         self._last_record = bucket.last
 
     def finish(self) -> None:
-        """Write what is pending, and forget orders without n-grams."""
+        """Write what is pending, and remove orders without n-grams."""
         for k, pending in enumerate(self._pending):
             if pending is not None:
                 self._write(k, pending)

@@ -11,16 +11,16 @@ from dragoman.core.errors import DataError, file_errors
 from dragoman.core.memory import format_amount, format_bytes
 from dragoman.core.threads import available_cores
 from dragoman.io.files import real_path
-from dragoman.ngram.disk.bucket import BYTES_PER_RECORD
+from dragoman.ngram.disk.bucket import bytes_per_record
 from dragoman.ngram.disk.records import RecordFormat
-from dragoman.ngram.trie import word_type
+from dragoman.ngram.trie import node_type, word_type
 
 MEGABYTE = 1 << 20
 MIN_BUDGET = 64 * MEGABYTE  # without the vocabulary
 BYTES_PER_TYPE = 250  # a distinct word of the text, while it is read
 BYTES_PER_WORD = 300  # of the vocabulary, and 16 for each order
 MAX_BUCKETS = 1 << 14  # more would be written in too small pieces
-BYTES_PER_POSITION = 48  # of the text: its id, its record and its bucket
+BYTES_PER_POSITION = 16  # of the text: its id and its bucket; its record is there twice
 BYTES_PER_NGRAM = 64  # of a block that is smoothed
 LOWER_BYTES = 8  # of an n-gram: its position and the probability of its suffix, in the file that they are sorted by
 BYTES_PER_TOKEN_IN_MEMORY = 40  # for counting and smoothing in memory; most texts take more
@@ -38,14 +38,20 @@ class MemoryPlan:
     range_ngrams: int = 1 << 24  # whose suffixes' probabilities are in memory
 
     @classmethod
-    def of_budget(cls, budget: int) -> MemoryPlan:
-        """Return a plan for a budget in bytes, without Python, its libraries and the vocabulary."""
+    def of_budget(cls, budget: int, order: int = 5, row_bytes: int = 16) -> MemoryPlan:
+        """Return a plan for a budget in bytes, without Python, its libraries and the vocabulary.
+
+        Args:
+            budget: the bytes.
+            order: of the n-grams.
+            row_bytes: of a record (see `RecordFormat`).
+        """
         if budget < MIN_BUDGET:
             raise DataError(f"--memory {format_amount(budget)}: give at least {format_amount(MIN_BUDGET)}")
         return cls(
             chunk_bytes=min(1 << 25, budget // 32),
-            chunk_tokens=min(1 << 24, budget // 4 // BYTES_PER_POSITION),
-            bucket_records=min(1 << 22, budget // 3 // (BYTES_PER_RECORD * available_cores())),
+            chunk_tokens=min(1 << 24, budget // 4 // (BYTES_PER_POSITION + 2 * row_bytes)),
+            bucket_records=min(1 << 22, int(budget / (3 * bytes_per_record(order, row_bytes) * available_cores()))),
             block_ngrams=min(1 << 22, budget // 4 // BYTES_PER_NGRAM),
             range_ngrams=min(1 << 24, budget // 32),
         )
@@ -64,9 +70,17 @@ def check_vocabulary(budget: int, types: int, vocab_size: int, order: int) -> No
         raise DataError(f"--memory {format_amount(budget)}: {reason}; give at least {format_amount(needed)}")
 
 
+def check_types(budget: int, types: int, vocab_size: int, order: int) -> None:
+    """Raise an error if the distinct words of the part of a text that was read do not fit into a memory budget."""
+    needed = MIN_BUDGET + vocabulary_bytes(types, vocab_size, order)
+    if budget < needed:
+        reason = f"the text has more than {types:,} distinct words; give more than {format_amount(needed)}"
+        raise DataError(f"--memory {format_amount(budget)}: {reason}, or split it into tokens with --vocab")
+
+
 @dataclass(frozen=True)
 class DiskSpace:
-    """An upper bound of the bytes on disk: of temporary files and of the model."""
+    """An upper bound of the space on disk, in bytes: of temporary files and of the model."""
 
     temporary: int
     model: int
@@ -76,7 +90,8 @@ class DiskSpace:
         """Return the bound for a text, in which each token begins a new n-gram of every order."""
         word, record = word_type(vocab_size).itemsize, RecordFormat.of(order, vocab_size).row_bytes
         levels = max(0, order - 2) * (2 * word + 3) + (word + 3)
-        model = (order - 1) * (word + 4) + max(0, order - 2) * 8
+        child = node_type(vocab_size + 2 + (order - 1) * tokens).itemsize
+        model = (order - 1) * (word + 4) + max(0, order - 2) * (4 + child)
         temporary = max(4 + record, levels + 2 * LOWER_BYTES)
         return cls(tokens * temporary, tokens * model + 32 * vocab_size)
 

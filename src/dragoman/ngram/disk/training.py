@@ -17,10 +17,18 @@ from dragoman.data.text_chunks import StoredCorpus, build_vocab, choose_segmente
 from dragoman.data.unknown_words import UniformUnknownWords, UnknownWordModel
 from dragoman.data.vocabulary import SPECIALS, UNK, Vocab
 from dragoman.io import storage
-from dragoman.io.files import directory_bytes, scratch_directory
+from dragoman.io.files import directory_bytes, real_path, scratch_directory
 from dragoman.ngram.disk.counting import count_buckets, distribute_corpus
 from dragoman.ngram.disk.levels import Pruning
-from dragoman.ngram.disk.plan import DiskSpace, MemoryPlan, check_vocabulary, estimate_tokens, vocabulary_bytes
+from dragoman.ngram.disk.plan import (
+    DiskSpace,
+    MemoryPlan,
+    check_types,
+    check_vocabulary,
+    estimate_tokens,
+    vocabulary_bytes,
+)
+from dragoman.ngram.disk.records import RecordFormat
 from dragoman.ngram.disk.smoothing import DiskSmoother, StoredStatistics
 from dragoman.ngram.disk.table_file import TableFile
 from dragoman.ngram.model import NgramConfig, NgramModel, zerogram
@@ -62,9 +70,11 @@ class DiskTraining:
     plan: MemoryPlan | None = None  # None: by the budget
     progress: Progress = lambda report: None
 
-    def plan_with(self, vocabulary: int) -> MemoryPlan:
-        """Return the plan if the vocabulary takes this many bytes."""
-        return self.plan or MemoryPlan.of_budget(self.budget - vocabulary)
+    def plan_for(self, types: int, vocab_size: int, order: int) -> MemoryPlan:
+        """Return the plan for a text with this many distinct words, a vocabulary and the order of the n-grams."""
+        row_bytes = RecordFormat.of(order, vocab_size).row_bytes
+        free = self.budget - vocabulary_bytes(types, vocab_size, order)
+        return self.plan or MemoryPlan.of_budget(free, order, row_bytes)
 
     def read(
         self,
@@ -89,14 +99,19 @@ class DiskTraining:
         DiskSpace.needed(estimate_tokens(text), 1 << 16, order).check(self.scratch, output)
         size = Path(text).stat().st_size if Path(text).is_file() else 0
         report = self._reporter("reading", size, "bytes")
-        chunk_bytes = self.plan_with(0).chunk_bytes
+        chunk_bytes = (self.plan or MemoryPlan.of_budget(self.budget)).chunk_bytes
         files = text, self.scratch, chunk_bytes
+        known = 0 if vocab is None else len(vocab)
+
+        def check(types: int) -> None:
+            check_types(self.budget, types, known, order)
+
         if vocab is not None:
-            stored = scan_with_vocab(*files, vocab, report)
+            stored = scan_with_vocab(*files, vocab, report, check_types=check)
         else:
             segmenter = choose_segmenter(text, units, chunk_bytes)
             reserved = SPECIALS[:UNK] if segmenter.kind == "word" else ()
-            stored = scan_text(*files, segmenter, report, reserved=reserved)
+            stored = scan_text(*files, segmenter, report, reserved=reserved, check_types=check)
             vocab = build_vocab(stored, segmenter, min_count=min_count, max_size=max_size)
         check_vocabulary(self.budget, len(stored.types), len(vocab), order)
         corpus = StoredCorpus(vocab, stored)
@@ -113,7 +128,7 @@ class DiskTraining:
         check_config(config)
         unknown = unknown or UniformUnknownWords(corpus.vocab.num_known)
         tokens = corpus.num_tokens + corpus.num_sentences
-        plan = self.plan_with(vocabulary_bytes(len(corpus.text.types), len(corpus.vocab), config.order))
+        plan = self.plan_for(len(corpus.text.types), len(corpus.vocab), config.order)
         report = self._reporter("distributing", corpus.num_tokens, "tokens")
         buckets = distribute_corpus(corpus, config.order, self.scratch, plan, report)
         corpus.delete()
@@ -188,14 +203,25 @@ def train_ngram_on_disk(
     'cat'
     """
     target, config = Path(output), config or NgramConfig()
+    scratch = Path(tmp or target.absolute().parent)
     check_config(config)
-    with disk_training(Path(tmp or target.absolute().parent), memory, progress=progress) as training:
+    check_scratch(scratch, target)
+    storage.check_output_directory(target, replace=replace)
+    with disk_training(scratch, memory, progress=progress) as training:
         corpus = training.read(text, target, config.order, **vocabulary)
         with storage.new_directory(target, replace=replace) as directory:
             model = training.train(corpus, directory, config, unknown)
             model.write_description(directory)
             model.write_card(directory, [], {"train": corpus.fingerprint()})
     return model
+
+
+def check_scratch(scratch: Path, output: Path) -> None:
+    """Raise an error if temporary files would be in the model directory."""
+    if real_path(scratch).is_relative_to(real_path(output)):
+        raise DataError(
+            f"--tmp {scratch}: is in the output {output}, which is replaced at the end; name another directory"
+        )
 
 
 def check_config(config: NgramConfig) -> None:
