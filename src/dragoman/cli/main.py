@@ -11,7 +11,6 @@ from time import perf_counter
 
 import dragoman
 from dragoman.cli.commands import program_help
-from dragoman.cli.processes import prepare_process
 from dragoman.core.busy import set_wait_policy
 from dragoman.core.memory import limit_kernel_caches
 
@@ -37,6 +36,8 @@ def main(argv: list[str] | None = None) -> int:
             print(f"dragoman {dragoman.__version__}" if arguments == ["--version"] else program_help())
             code = 0
         else:
+            from dragoman.cli.processes import prepare_process
+
             arguments = prepare_process(arguments)
             set_wait_policy()
             limit_kernel_caches()
