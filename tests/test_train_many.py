@@ -17,7 +17,8 @@ from command import TRAIN, is_one_line
 from dragoman import DataError
 from dragoman.cli.command_lookup import find_command
 from dragoman.experiments import run_pool
-from dragoman.experiments.grid import Grid, read_grid, train_many
+from dragoman.experiments.directories import claim_directory
+from dragoman.experiments.grid import BEHAVIOUR, Grid, read_grid, train_many
 from dragoman.experiments.grid_results import TABLE_FILE
 from dragoman.experiments.run_pool import PoolStatus, RunCallbacks, RunPool, possible_jobs
 from dragoman.experiments.runs import Run
@@ -210,6 +211,39 @@ def test_runs_end_with_a_process_that_is_killed(place: Path) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
     wait_until(lambda: events()[-1] == "save max-epochs=1000")
+
+
+def hold_lock(model: Path, seconds: float) -> subprocess.Popen[bytes]:
+    """Start a process that writes to a model directory for some seconds, as one whose parent was killed."""
+    text = "import sys, time\nfrom pathlib import Path\nfrom dragoman.io.files import directory_lock\n"
+    text += "with directory_lock(Path(sys.argv[1])):\n    print(flush=True)\n    time.sleep(float(sys.argv[2]))\n"
+    process = subprocess.Popen([sys.executable, "-c", text, str(model), str(seconds)], stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline()
+    return process
+
+
+def test_runs_that_still_save_their_state_are_waited_for(place: Path) -> None:
+    messages: list[str] = []
+    claim_directory(Path("runs"), "train-many", BEHAVIOUR)
+    with hold_lock(Path("runs/order=2"), 0.5) as process:
+        train_many(grid("grid: {order: [2]}"), 1, RunCallbacks(messages.append))
+        assert process.poll() is not None, "the run was started before the other process had ended"
+    assert sum(line.startswith(f"order=2: waiting for process {process.pid}") for line in messages) == 1
+
+
+def test_a_run_that_was_stopped_has_not_failed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPOCH_SECONDS", "0.05")
+    [run] = grid("grid: {max-epochs: [50]}", "train feed-forward").runs
+    claim_directory(run.directory, "train-many", BEHAVIOUR)
+    with RunPool(jobs=1, threads=1) as pool:
+        pool.start(run)
+        wait_until(run.model.joinpath("training.safetensors").exists)
+        pool.stop(run)
+        assert pool.wait(60) == [run]
+    assert not run.read_record().failure and run.pending_steps(run.read_record())
+    monkeypatch.setenv("EPOCH_SECONDS", "0")
+    [result] = train_many(grid("grid: {max-epochs: [50]}", "train feed-forward"), jobs=1).results
+    assert result.status == "finished" and events()[-2] == "resume max-epochs=50"
 
 
 def wait_until(condition: object) -> None:

@@ -58,9 +58,9 @@ def train_many(
         results = run_grid(grid, jobs, callbacks)
     print(grid_table(results))
     info(f"{grid.output}: {RESULTS_FILE}, {TABLE_FILE}")
-    failed = [result for result in results.results if result.status == "failed"]
-    for result in failed:
-        info(f"failed: {result.run.name}: {result.failure} ({result.run.log})")
-    if failed:
-        info(f"{len(failed)} of {len(grid.runs)} runs failed; the same command tries them again")
+    unfinished = [result for result in results.results if result.status != "finished"]
+    for result in unfinished:
+        info(f"{result.status}: {result.run.name}: {result.failure or 'was stopped'} ({result.run.log})")
+    if unfinished:
+        info(f"{len(unfinished)} of {len(grid.runs)} runs are not finished; the same command tries them again")
         raise typer.Exit(FAILED)
