@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
             print(f"dragoman {dragoman.__version__}" if arguments == ["--version"] else program_help())
             code = 0
         else:
-            arguments = prepare_process(arguments)
+            prepare_process(arguments)
             set_wait_policy()
             limit_kernel_caches()
             from dragoman.cli.app import run
