@@ -55,6 +55,8 @@ def test_runs_are_named_by_what_varies(place: Path) -> None:
     assert names[:2] == ["plain,order=2,prune=none", "plain,order=2,prune=0-0-1"]
     assert names[-1] == "small-alphabet,order=3,prune=0-0-1" and len(set(names)) == 8
     assert "--units char --order 3 --prune 0,0,1" in runs[-1].command
+    taken = grid("settings: {logs: {}, results.json: {order: 2}, ..: {order: 3}, run: {order: 4}}").runs
+    assert [run.name for run in taken] == ["logs-2", "results.json-2", "run", "run-2"]
     one, other = grid("grid: {prune: ['0,0', '0-0']}").runs
     assert one.name != other.name, "names are distinct"
 
@@ -160,6 +162,20 @@ def test_other_options_and_texts_are_noticed(place: Path) -> None:
     forget_digests()
     with pytest.raises(DataError, match=r"order=2: was trained with other options or texts \(text: sha256"):
         train_many(grid("grid: {order: [2]}"), jobs=1)
+
+
+def test_another_model_under_the_same_name_is_noticed(place: Path) -> None:
+    Path("base").mkdir()
+    for words in ("the\n", "the\ncat\n"):
+        Path("base/vocab.tsv").write_text(words)
+        forget_digests()
+        if words == "the\n":
+            train_many(grid("grid: {vocab: [base]}"), jobs=1)
+            Path("base/README.md").write_text("a card changes no result")
+            forget_digests()
+            train_many(grid("grid: {vocab: [base]}"), jobs=1)
+    with pytest.raises(DataError, match=r"vocab=base: was trained with other options or texts \(vocab: sha256"):
+        train_many(grid("grid: {vocab: [base]}"), jobs=1)
 
 
 def forget_digests() -> None:

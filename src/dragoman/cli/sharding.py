@@ -83,8 +83,9 @@ def new_job(
     block_lines: int,
 ) -> Job:
     """Return what a command does with each line; see `dragoman.sharding.manifest.Job`."""
+    from dragoman.io.storage import model_digest
     from dragoman.models.loading import read_model_kind
-    from dragoman.sharding.manifest import Job, ModelDirectory, model_digest, option_texts
+    from dragoman.sharding.manifest import Job, ModelDirectory, option_texts
 
     for path in models:
         read_model_kind(path)  # raises an error if it is none
