@@ -70,6 +70,13 @@ def test_mistakes_are_reported_before_anything_starts(place: Path, text: str, pr
     assert not Path("tuned").exists()
 
 
+@pytest.mark.parametrize("minutes", [0.0, -1.0, float("nan")])
+def test_a_search_needs_time(place: Path, minutes: float) -> None:
+    search("search: {order: [2, 3]}", trials=3)
+    with pytest.raises(DataError, match=f"--minutes {minutes:g}: must be above 0"):
+        read_tuning(Path("search.yaml"), find_command, trials=3, minutes=minutes)
+
+
 def test_losses_of_different_tokens_are_not_compared(place: Path) -> None:
     text = "search: {units: [word, char]}\ntrials: 3\nobjective: loss"
     with pytest.raises(DataError, match="trials with different units have different tokens"):

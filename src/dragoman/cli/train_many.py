@@ -13,9 +13,7 @@ from dragoman.cli.messages import info
 from dragoman.cli.option_groups import argument, option
 from dragoman.cli.run_progress import run_callbacks
 
-Jobs = Annotated[
-    int | None, option("--jobs N", "Runs at a time. Default: as many as the cores have threads for.", min=1)
-]
+Jobs = Annotated[int | None, option("--jobs N", "Runs at a time. Default: as many as fit the cores.", min=1)]
 RunsOutput = Annotated[
     Path | None, option("--output, -o DIR", "Directory of models, logs and results. Default: `output` of the file.")
 ]

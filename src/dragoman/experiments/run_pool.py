@@ -228,7 +228,7 @@ def _reason(running: _RunningStep) -> str:
     """Return why a step failed: the last line that it wrote to the log, or the signal that ended it."""
     code = running.process.returncode
     if code < 0:
-        return f"ended by {signal.Signals(-code).name}" + (", perhaps for want of memory" if code == -9 else "")
+        return f"ended by {signal.Signals(-code).name}" + (", perhaps out of memory" if code == -9 else "")
     with running.run.log.open("rb") as log:
         size = log.seek(0, os.SEEK_END)
         log.seek(max(running.log_start, size - LOG_TAIL))
@@ -239,8 +239,14 @@ def _reason(running: _RunningStep) -> str:
 
 def _end_with_parent() -> Callable[[], None]:
     """Return a function that a new process calls, so that it receives SIGTERM when its parent ends for any reason."""
-    prctl = ctypes.CDLL(None).prctl
-    return lambda: prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def end_with_parent() -> None:
+        prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+        if os.getppid() != parent:  # it ended before
+            os._exit(128 + signal.SIGTERM)
+
+    return end_with_parent
 
 
 def wait_for_writers(runs: Iterable[Run], info: Callable[[str], None]) -> None:

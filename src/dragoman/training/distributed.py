@@ -123,17 +123,18 @@ class ProcessGroup:
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         total, *counts = self.sum([loss, *(float(parameter.grad is not None) for parameter in trained)])
         used = [parameter for parameter, count in zip(trained, counts, strict=True) if count]
-        with self._connection_errors():
-            summed = []
-            for bucket in _buckets(used):
-                flat = torch.cat([_gradient(parameter).reshape(-1) for parameter in bucket])
+        summed = []
+        for bucket in _buckets(used):
+            flat = torch.cat([_gradient(parameter).reshape(-1) for parameter in bucket])
+            with self._connection_errors():
                 summed.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
-            for bucket, flat, work in summed:
-                assert work is not None
+        for bucket, flat, work in summed:
+            assert work is not None
+            with self._connection_errors():
                 work.wait()
-                parts = flat.split([parameter.numel() for parameter in bucket])
-                for parameter, part in zip(bucket, parts, strict=True):
-                    parameter.grad = part.view_as(parameter)
+            parts = flat.split([parameter.numel() for parameter in bucket])
+            for parameter, part in zip(bucket, parts, strict=True):
+                parameter.grad = part.view_as(parameter)
         return total
 
     def sum(self, values: Sequence[float], /) -> list[float]:
