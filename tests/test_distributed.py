@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch.distributed import HashStore, TCPStore
 
 import distributed_runs
@@ -26,6 +27,7 @@ from dragoman import DataError, TrainingConfig, fit
 from dragoman.cli.processes import reports
 from dragoman.core.processes import process_count
 from dragoman.io.storage import CHECKPOINT_FILE, read_config
+from dragoman.training import distributed
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.process_store import agree_on_prefix
 from dragoman.training.run_directory import read_progress
@@ -281,6 +283,25 @@ def test_processes_meet_whatever_an_earlier_attempt_has_left() -> None:
     assert len(prefixes) == 2
     with pytest.raises(RuntimeError, match="no answer from process 1, 2"):
         agree_on_prefix(HashStore(), 0, 3, timedelta(seconds=0.05))
+
+
+def test_too_little_memory_is_not_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes = object.__new__(distributed.ProcessGroup)
+    processes.rank, processes.world_size = 0, 2
+    parameter = torch.nn.Parameter(torch.ones(1))
+    parameter.grad = torch.ones(1)
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("not enough memory")
+
+    monkeypatch.setattr(processes, "sum", list)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "cat", fail)
+        with pytest.raises(RuntimeError, match=r"^not enough memory"):
+            processes.sum_gradients([parameter], 0.0)
+    monkeypatch.setattr(torch.distributed, "all_reduce", fail)
+    with pytest.raises(distributed.ProcessLostError, match="lost the connection"):
+        processes.sum_gradients([parameter], 0.0)
 
 
 @pytest.mark.parametrize(("local_rank", "expected"), [("0", True), ("1", False)])

@@ -262,6 +262,17 @@ def test_a_run_that_was_stopped_has_not_failed(place: Path, monkeypatch: pytest.
     assert result.status == "finished" and events()[-2] == "resume max-epochs=50"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs prctl")
+def test_a_process_whose_parent_has_ended_before_does_not_begin(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [run] = grid("grid: {order: [2]}").runs
+    with RunPool(jobs=1, threads=1) as pool:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: 1)  # which is not the parent of the new process
+            pool.start(run)
+        assert pool.wait(60) == [run]
+    assert run.pending_steps(run.read_record()) and not Path("runs/events.txt").exists()
+
+
 def wait_until(condition: object) -> None:
     assert callable(condition)
     end = time.monotonic() + 60
