@@ -187,13 +187,21 @@ def decisions(directory: Path) -> dict[str, Any]:
         fit(_small(), CORPUS, objective=stop, batch_size=40, output=directory / f"stopped-{rank}")
     except StoppedError as error:
         seen["stopped"] = [str(error).replace(str(directory), ""), error.exit_code]
-    for name, text in (("another text", CORPUS if rank else DEV), ("an existing file", CORPUS)):
-        if not rank:
-            (directory / "file").touch()
+    if not rank:
+        (directory / "file").touch()
+    for name, text, model, output in (
+        ("another text", CORPUS if rank else DEV, {}, directory / "file"),
+        ("an existing file", CORPUS, {}, directory / "file"),
+        ("another dropout", CORPUS, {"dropout": rank / 10}, None),
+        ("another type", CORPUS, {"dtype": ("float32", "float64")[rank]}, None),
+        ("no output", CORPUS, {}, None if rank else directory / "one"),
+    ):
         try:
-            fit(_small(), text, max_epochs=1, output=directory / "file")
+            fit(_small(**model), text, max_epochs=1, output=output)
         except DataError as error:
             seen[name] = str(error).replace(str(directory), "")
+    result = fit(_small(), CORPUS, max_epochs=1, output=directory / "forced", force=not rank)
+    seen["force of one"] = result.progress.update
     given = {"model": [], "training": ["max_epochs"]}
     times = iter([10.0 * rank + number for number in range(10**6)])
     plan = plan_language_model(

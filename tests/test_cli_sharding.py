@@ -287,11 +287,10 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 SBATCH = """#!/bin/bash
 set -euo pipefail
-first=1 last=0
+first=1 last=1
 while [[ $1 == --* ]]; do
     case $1 in
         --array=*) range=${1#--array=}; range=${range%\\%*}; first=${range%-*}; last=${range#*-};;
-        --wrap) bash -c "$2"; exit;;
     esac
     shift
 done
@@ -318,6 +317,7 @@ def test_a_process_killed_in_the_middle_leaves_no_output(
     assert not list((tmp_path / "parts").glob(".*.tmp-*"))
 
 
+@pytest.mark.cluster
 def test_the_commands_of_the_guide_work(
     good: Any, place: Path, shared: Path, tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,6 +346,19 @@ def test_the_commands_of_the_guide_work(
         assert Path("big.scores").read_text() == gzip.decompress(Path("big.scores.gz").read_bytes()).decode() == scores
     results = [json.loads(file.read_text()) for file in Path("big.logprob.parts").glob("*.done.json")]
     assert len(results) == 2 and all(0 < result["lines"] < 36 * 300 for result in results)
+
+
+@pytest.mark.skipif(shutil.which("parallel") is None, reason="needs GNU parallel")
+def test_options_reach_the_processes_of_parallel_as_they_are(
+    tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    (programs / "dragoman").write_text('#!/bin/bash\nprintf "<%s>" "$OMP_NUM_THREADS" "$@"\necho\n')
+    command = [EXAMPLES / "parallel" / "run_shards.sh", "o u t", "2", "1", "score", "a {}", "--text", "$b *"]
+    done = subprocess.run(["bash", *map(str, command)], capture_output=True, text=True, check=True)
+    shards = [f"<1><score><a {{}}><--text><$b *><--shards><2><--shard><{n}><-o><o u t.parts>" for n in (1, 2)]
+    assert done.stdout.splitlines() == [*shards, "<><merge><o u t.parts><-o><o u t>"]
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/*.s*")), ids=lambda path: path.name)

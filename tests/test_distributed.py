@@ -11,20 +11,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch.distributed import HashStore, TCPStore
 
 import distributed_runs
 from distributed_runs import ALL_UPDATES, EQUAL_RUNS, arrays_of
 from dragoman import DataError, TrainingConfig, fit
-from dragoman.cli.processes import prepare_process
+from dragoman.cli.processes import reports
 from dragoman.core.processes import process_count
 from dragoman.io.storage import CHECKPOINT_FILE, read_config
+from dragoman.training import distributed
 from dragoman.training.batch_order import SENTENCES, STREAM
+from dragoman.training.process_store import agree_on_prefix
 from dragoman.training.run_directory import read_progress
+
+pytestmark = pytest.mark.cluster
 
 TESTS = Path(__file__).parent
 TOLERANCES = {"float32": 1e-5, "bfloat16": 1e-5}  # of parameters; the others are float64
@@ -109,11 +117,18 @@ def seen(together: Path) -> list[dict[str, Any]]:
 
 
 def test_all_processes_decide_the_same(seen: list[dict[str, Any]]) -> None:
-    for name in ("rolled back", "another text", "an existing file", "plan"):
+    problems = {
+        "another text": "the processes do not have the same train text;",
+        "another dropout": "the processes do not have the same model settings;",
+        "another type": "do not have the same model settings, parameters;",
+        "no output": "the processes do not have the same output directory;",
+        "an existing file": "/file: ",
+    }
+    for name in ("rolled back", "plan", "force of one", *problems):
         assert seen[0][name] == seen[1][name], name
     assert seen[0]["rolled back"][0] is True
-    assert "do not have the same train text" in seen[0]["another text"]
-    assert "/file: " in seen[0]["an existing file"]
+    for name, problem in problems.items():
+        assert problem in seen[0][name]
 
 
 def test_a_signal_to_one_process_stops_all_and_process_0_saves(together: Path, seen: list[dict[str, Any]]) -> None:
@@ -219,13 +234,86 @@ def distributed_parameters(directory: Path) -> dict[str, Any]:
     return {name: array for name, array in map_arrays(directory / CHECKPOINT_FILE).items() if "parameters/" in name}
 
 
-def test_a_restarted_script_resumes_although_it_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"output": tmp_path / "model", "max_epochs": 1, "force": True, "threads": 1}
-    for restarts, finished in (("0", False), ("0", False), ("1", True)):
+def agent_store(monkeypatch: pytest.MonkeyPatch) -> TCPStore:
+    """Start a store as torchrun's agent does for its job, and set the variables of the only process."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    variables = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+    for name, value in {**variables, "TORCHELASTIC_USE_AGENT_STORE": "True"}.items():
+        monkeypatch.setenv(name, value)
+    return store
+
+
+def test_a_restarted_script_resumes_what_it_has_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finished training run of before is replaced even if the first attempt failed at once."""
+    settings = {"output": tmp_path / "model", "max_epochs": 1, "threads": 1}
+    fit(distributed_runs._small(), distributed_runs.CORPUS, **settings)
+    store = agent_store(monkeypatch)
+    for restarts, finished in (("1", False), ("2", True), ("0", False)):
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
-        assert fit(distributed_runs._small(), distributed_runs.CORPUS, **settings).already_finished is finished
-        command = ["train", "recurrent", "-o", "model", "--force"]
-        assert prepare_process(command) == (command[:-1] if finished else command)
+        result = fit(distributed_runs._small(), distributed_runs.CORPUS, force=True, **settings)
+        assert result.already_finished is finished
+    assert store.num_keys() >= 1
+
+
+def test_a_restarted_command_resumes_what_it_has_replaced(
+    good: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.txt").write_text("".join(f"{line}\n" for line in distributed_runs.ENGLISH))
+    sizes = ["--order", 2, "--embedding", 4, "--hidden", 4, "--max-updates", 1, "--threads", 1]
+    command = ["train", "feed-forward", "--text", tmp_path / "train.txt", *sizes, "-o", tmp_path / "model", "--force"]
+    good(*command)
+    store = agent_store(monkeypatch)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert "already finished" not in good(*command).err
+    assert "already finished" in good(*command).err
+    assert store.num_keys() >= 1
+
+
+def test_processes_meet_whatever_an_earlier_attempt_has_left() -> None:
+    """Process 1 starts late, and an earlier one has left its name, perhaps with an answer."""
+    store, prefixes = HashStore(), set[str]()
+    store.set("hello 1", "of an earlier attempt")
+
+    def meet(rank: int) -> str:
+        time.sleep(0.1 * (rank == 1))
+        return agree_on_prefix(store, rank, 3, timedelta(seconds=20))
+
+    for _ in range(2):
+        with ThreadPoolExecutor(3) as threads:
+            [prefix] = set(threads.map(meet, range(3)))
+        prefixes.add(prefix)
+    assert len(prefixes) == 2
+    with pytest.raises(RuntimeError, match="no answer from process 1, 2"):
+        agree_on_prefix(HashStore(), 0, 3, timedelta(seconds=0.05))
+
+
+def test_too_little_memory_is_not_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes = object.__new__(distributed.ProcessGroup)
+    processes.rank, processes.world_size = 0, 2
+    parameter = torch.nn.Parameter(torch.ones(1))
+    parameter.grad = torch.ones(1)
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("not enough memory")
+
+    monkeypatch.setattr(processes, "sum", list)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "cat", fail)
+        with pytest.raises(RuntimeError, match=r"^not enough memory"):
+            processes.sum_gradients([parameter], 0.0)
+    monkeypatch.setattr(torch.distributed, "all_reduce", fail)
+    with pytest.raises(distributed.ProcessLostError, match="lost the connection"):
+        processes.sum_gradients([parameter], 0.0)
+
+
+@pytest.mark.parametrize(("local_rank", "expected"), [("0", True), ("1", False)])
+def test_the_first_process_of_a_machine_reports_what_fails_before_it_is_connected(
+    first_of_two: None, monkeypatch: pytest.MonkeyPatch, local_rank: str, expected: bool
+) -> None:
+    monkeypatch.setattr("dragoman.training.distributed._store", None)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("LOCAL_RANK", local_rank)
+    assert reports(DataError("")) is expected
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from command import DEV, TRAIN, good
 from guide_commands import guide_commands
 
 __all__ = ["good"]  # a fixture
+pytestmark = pytest.mark.cluster
 
 GRID = """\
 command: train ngram

@@ -23,14 +23,15 @@ from dragoman.data import line_blocks
 from dragoman.data.formats import number_lines, read_line_batches, read_text
 from dragoman.data.line_blocks import LineText, iter_blocks
 from dragoman.io.files import directory_lock
+from dragoman.io.storage import model_digest
 from dragoman.sharding import manifest as manifests
-from dragoman.sharding.manifest import Job, ModelDirectory, model_digest, open_manifest
+from dragoman.sharding.manifest import LineJob, ModelDirectory, open_manifest
 from dragoman.sharding.merge import merge_shards
 from dragoman.sharding.plan import Shard, plan_shards
 from dragoman.sharding.shard import ShardTask, result_file
 
 LINES = [f"line {number}" + " and more" * (number % 5) for number in range(1, 41)]
-JOB = Job(
+JOB = LineJob(
     command="translate",
     models=(ModelDirectory(name="de-en", sha256="0"),),
     options={"beam-size": "5"},
@@ -46,7 +47,7 @@ def write_lines(path: Path, lines: list[str] = LINES) -> LineText:
     return LineText.of(str(path))
 
 
-def open_task(directory: Path, text: LineText, number: int, shards: int = 3, job: Job = JOB) -> ShardTask:
+def open_task(directory: Path, text: LineText, number: int, shards: int = 3, job: LineJob = JOB) -> ShardTask:
     return ShardTask(directory, open_manifest(directory, job, [text], shards), number, [text])
 
 
@@ -57,7 +58,7 @@ def run_shard(task: ShardTask) -> None:
             stream.writelines(f"{line.number}: {line.text.upper()}\n" for line in batch)
 
 
-def run_all(directory: Path, text: LineText, shards: int = 3, job: Job = JOB) -> None:
+def run_all(directory: Path, text: LineText, shards: int = 3, job: LineJob = JOB) -> None:
     for number in range(1, shards + 1):
         run_shard(open_task(directory, text, number, shards, job))
 
@@ -238,6 +239,13 @@ def test_a_process_waits_for_the_one_that_divides_the_text(tmp_path: Path, monke
         ({}, 4, "--shards 3, and this one has --shards 4"),
         ({"command": "score"}, 3, "the command translate, and this one has the command score"),
         ({"options": {"beam-size": "1"}}, 3, "--beam-size 5, and this one has --beam-size 1"),
+        (
+            {"options": {"beam-size": "5", "dedup": "True"}},
+            3,
+            r"--dedup \(not given\), and this one has --dedup \(on\)",
+        ),
+        ({"models": ()}, 3, "number of models: 1, and this one has number of models: 0"),
+        ({"block_lines": 2}, 3, "lines per block: 4, and this one has lines per block: 2"),
         (
             {"models": (ModelDirectory(name="de-en", sha256="1"),)},
             3,

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytestmark = pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java, which is not installed")
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java, which is not installed"),
+]
 
 NOUNS = ("cat", "dog", "bird", "mouse", "Straße", "naïve\u2028x", "\u00a0")
 VERBS = ("saw", "heard", "met", "left")

@@ -17,7 +17,8 @@ from command import TRAIN, is_one_line
 from dragoman import DataError
 from dragoman.cli.command_lookup import find_command
 from dragoman.experiments import run_pool
-from dragoman.experiments.grid import Grid, read_grid, train_many
+from dragoman.experiments.directories import claim_directory
+from dragoman.experiments.grid import BEHAVIOUR, Grid, read_grid, train_many
 from dragoman.experiments.grid_results import TABLE_FILE
 from dragoman.experiments.run_pool import PoolStatus, RunCallbacks, RunPool, possible_jobs
 from dragoman.experiments.runs import Run
@@ -54,6 +55,8 @@ def test_runs_are_named_by_what_varies(place: Path) -> None:
     assert names[:2] == ["plain,order=2,prune=none", "plain,order=2,prune=0-0-1"]
     assert names[-1] == "small-alphabet,order=3,prune=0-0-1" and len(set(names)) == 8
     assert "--units char --order 3 --prune 0,0,1" in runs[-1].command
+    taken = grid("settings: {logs: {}, results.json: {order: 2}, ..: {order: 3}, run: {order: 4}}").runs
+    assert [run.name for run in taken] == ["logs-2", "results.json-2", "run", "run-2"]
     one, other = grid("grid: {prune: ['0,0', '0-0']}").runs
     assert one.name != other.name, "names are distinct"
 
@@ -161,6 +164,20 @@ def test_other_options_and_texts_are_noticed(place: Path) -> None:
         train_many(grid("grid: {order: [2]}"), jobs=1)
 
 
+def test_another_model_under_the_same_name_is_noticed(place: Path) -> None:
+    Path("base").mkdir()
+    for words in ("the\n", "the\ncat\n"):
+        Path("base/vocab.tsv").write_text(words)
+        forget_digests()
+        if words == "the\n":
+            train_many(grid("grid: {vocab: [base]}"), jobs=1)
+            Path("base/README.md").write_text("a card changes no result")
+            forget_digests()
+            train_many(grid("grid: {vocab: [base]}"), jobs=1)
+    with pytest.raises(DataError, match=r"vocab=base: was trained with other options or texts \(vocab: sha256"):
+        train_many(grid("grid: {vocab: [base]}"), jobs=1)
+
+
 def forget_digests() -> None:
     """Forget the digests of files, as a new process would."""
     from dragoman.experiments import command_options
@@ -210,6 +227,50 @@ def test_runs_end_with_a_process_that_is_killed(place: Path) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
     wait_until(lambda: events()[-1] == "save max-epochs=1000")
+
+
+def hold_lock(model: Path, seconds: float) -> subprocess.Popen[bytes]:
+    """Start a process that writes to a model directory for some seconds, as one whose parent was killed."""
+    text = "import sys, time\nfrom pathlib import Path\nfrom dragoman.io.files import directory_lock\n"
+    text += "with directory_lock(Path(sys.argv[1])):\n    print(flush=True)\n    time.sleep(float(sys.argv[2]))\n"
+    process = subprocess.Popen([sys.executable, "-c", text, str(model), str(seconds)], stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline()
+    return process
+
+
+def test_runs_that_still_save_their_state_are_waited_for(place: Path) -> None:
+    messages: list[str] = []
+    claim_directory(Path("runs"), "train-many", BEHAVIOUR)
+    with hold_lock(Path("runs/order=2"), 0.5) as process:
+        train_many(grid("grid: {order: [2]}"), 1, RunCallbacks(messages.append))
+        assert process.poll() is not None, "the run was started before the other process had ended"
+    assert sum(line.startswith(f"order=2: waiting for process {process.pid}") for line in messages) == 1
+
+
+def test_a_run_that_was_stopped_has_not_failed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPOCH_SECONDS", "0.05")
+    [run] = grid("grid: {max-epochs: [50]}", "train feed-forward").runs
+    claim_directory(run.directory, "train-many", BEHAVIOUR)
+    with RunPool(jobs=1, threads=1) as pool:
+        pool.start(run)
+        wait_until(run.model.joinpath("training.safetensors").exists)
+        pool.stop(run)
+        assert pool.wait(60) == [run]
+    assert not run.read_record().failure and run.pending_steps(run.read_record())
+    monkeypatch.setenv("EPOCH_SECONDS", "0")
+    [result] = train_many(grid("grid: {max-epochs: [50]}", "train feed-forward"), jobs=1).results
+    assert result.status == "finished" and events()[-2] == "resume max-epochs=50"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs prctl")
+def test_a_process_whose_parent_has_ended_before_does_not_begin(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [run] = grid("grid: {order: [2]}").runs
+    with RunPool(jobs=1, threads=1) as pool:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: 1)  # which is not the parent of the new process
+            pool.start(run)
+        assert pool.wait(60) == [run]
+    assert run.pending_steps(run.read_record()) and not Path("runs/events.txt").exists()
 
 
 def wait_until(condition: object) -> None:

@@ -18,7 +18,7 @@ from dragoman.experiments.study_results import StudyResults
 from dragoman.experiments.tuning import Tuning, read_tuning
 from dragoman.report.runs import trials_table
 from dragoman.report.tuning_charts import OptionPanel, draw_trials
-from test_train_many import events, place
+from test_train_many import events, hold_lock, place
 
 __all__ = ["place"]
 EXAMPLES = Path(__file__).parent.parent / "examples" / "experiments"
@@ -70,6 +70,13 @@ def test_mistakes_are_reported_before_anything_starts(place: Path, text: str, pr
     assert not Path("tuned").exists()
 
 
+@pytest.mark.parametrize("minutes", [0.0, -1.0, float("nan")])
+def test_a_search_needs_time(place: Path, minutes: float) -> None:
+    search("search: {order: [2, 3]}", trials=3)
+    with pytest.raises(DataError, match=f"--minutes {minutes:g}: must be above 0"):
+        read_tuning(Path("search.yaml"), find_command, trials=3, minutes=minutes)
+
+
 def test_losses_of_different_tokens_are_not_compared(place: Path) -> None:
     text = "search: {units: [word, char]}\ntrials: 3\nobjective: loss"
     with pytest.raises(DataError, match="trials with different units have different tokens"):
@@ -103,6 +110,29 @@ def test_an_interrupted_search_tries_the_same(place: Path) -> None:
     assert models == [f"trial-{whole.best_number:03}"], "only the best model is kept"
     with pytest.raises(DataError, match="contains another search"):
         tune(search(RANGES.replace("12", "11"), network, trials=9))
+
+
+def test_trials_that_still_save_their_state_are_waited_for(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither are they failures, nor is a directory removed while a process writes to it."""
+
+    def interrupt(message: str) -> None:
+        if message.startswith("trial-001: started"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(search(RANGES, "train feed-forward", trials=2), 1, RunCallbacks(interrupt))
+    messages: list[str] = []
+    with hold_lock(Path("tuned/trial-001"), 0.5) as process:
+        tune(search(RANGES, "train feed-forward", trials=2), 1, RunCallbacks(messages.append))
+        assert process.poll() is not None, "the trial was started before the other process had ended"
+    assert messages[1].startswith(f"trial-001: waiting for process {process.pid}")
+    results = tune(search(RANGES, "train feed-forward", trials=2), 1)
+    [other] = [trial for trial in results.trials if trial.number != results.best_number]
+    other.run.model.mkdir()
+    with hold_lock(other.run.model, 60) as process:
+        tune(search(RANGES, "train feed-forward", trials=3), 1)
+        assert other.run.model.is_dir()
+        process.kill()
 
 
 def test_settings_are_not_repeated(place: Path) -> None:

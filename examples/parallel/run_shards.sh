@@ -11,8 +11,9 @@ set -euo pipefail
 
 output=$1 shards=$2 jobs=$3
 shift 3
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
-seq "$shards" | parallel --quote --jobs "$jobs" --line-buffer \
-    dragoman "$@" --shards "$shards" --shard {} -o "$output.parts"
+# With env, the number of threads also reaches other machines. The number of a shard takes the place of ,SHARD, so that {}
+# in an option stays as it is.
+seq "$shards" | parallel --quote -I ,SHARD, --jobs "$jobs" --line-buffer \
+    env OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" dragoman "$@" --shards "$shards" --shard ,SHARD, -o "$output.parts"
 dragoman merge "$output.parts" -o "$output"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 from dragoman.cli.fine_tuning import FromOptions, ReplayTextOptions
 from dragoman.cli.main import seconds_since_start
@@ -83,13 +83,19 @@ class GradientTrainingOptions(LanguageModelOptions):
         assert isinstance(extended, model_class)
         return extended
 
+    def connected(self, training: TrainingConfig) -> Self:
+        """Connect the processes. Return the options with `force` only if a training run is to be replaced."""
+        from dragoman.training.agreement import replaces_run
+
+        processes = connect_processes(training.device)
+        return replace(self, force=replaces_run(processes, self.output, force=self.force))
+
     def start_training(
         self, model_class: type[N], model: Settings, training: TrainingConfig, given: GivenSettings
     ) -> tuple[N | None, TrainingConfig]:
         """Load the model of --from, if there is one. Return also the settings to train it, or a new one, with."""
         from dragoman.training.config import for_fine_tuning, with_given_limits
 
-        connect_processes(training.device)
         training = with_given_limits(training, given["training"])
         base = self.load_base(model_class, model, given)
         return base, training if base is None else for_fine_tuning(training, given["training"])

@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             from dragoman.cli.processes import prepare_process
 
-            arguments = prepare_process(arguments)
+            prepare_process(arguments)
             set_wait_policy()
             limit_kernel_caches()
             from dragoman.cli.app import run

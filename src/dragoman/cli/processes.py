@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.core.errors import DataError
-from dragoman.core.processes import process_count, process_rank, was_restarted
+from dragoman.core.processes import local_rank, process_count, process_rank
 
 if TYPE_CHECKING:
     from dragoman.training.distributed import Communicator
@@ -17,13 +17,10 @@ if TYPE_CHECKING:
 TRAINED_TOGETHER = ("feed-forward", "log-linear", "recurrent", "translator")  # by `dragoman train`
 
 
-def prepare_process(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments for this process, and silence it unless it is the first one or runs alone.
-
-    If torchrun has started the command again, `--force` is left out: the training that it began is resumed.
-    """
+def prepare_process(arguments: Sequence[str]) -> None:
+    """Check that several processes can run a command, and silence this one unless it is the first one or runs alone."""
     if process_count() == 1:
-        return _without_force(arguments)
+        return
     if process_rank():
         sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115, until the process ends
     if arguments[:1] != ["train"] or not set(arguments[1:2]) & set(TRAINED_TOGETHER):
@@ -31,11 +28,6 @@ def prepare_process(arguments: Sequence[str]) -> list[str]:
         raise DataError(f"several processes can run dragoman train {names}; run this command without torchrun")
     if any(argument == "-" or argument.endswith("=-") for argument in arguments):
         raise DataError("standard input cannot be read by several processes; write the text to a file and name that")
-    return _without_force(arguments)
-
-
-def _without_force(arguments: Sequence[str]) -> list[str]:
-    return [argument for argument in arguments if not (was_restarted() and argument == "--force")]
 
 
 def connect_processes(device: str) -> Communicator:
@@ -54,7 +46,7 @@ def connect_processes(device: str) -> Communicator:
 def reports(error: BaseException) -> bool:
     """Return whether this process reports an error, so that there is one message of all processes."""
     if "dragoman.training.distributed" not in sys.modules:
-        return process_rank() == 0
+        return local_rank() == 0
     from dragoman.training.distributed import may_report
 
     return may_report(error)

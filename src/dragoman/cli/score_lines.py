@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.models.language_model import LanguageModel
     from dragoman.models.score_blocks import Block, ModelInputs
     from dragoman.report.score_text import ScoreFormat
-    from dragoman.sharding.manifest import Job
+    from dragoman.sharding.manifest import LineJob
 
     Encode = Callable[[Block], ModelInputs]
 
@@ -93,7 +93,7 @@ class TextScores:
             raise DataError(f"{source}: choose the columns or keys of both sides with --src-field and --field")
         return list(zip((source, self.text), fields, strict=True))
 
-    def _job(self) -> Job:
+    def _job(self) -> LineJob:
         from dragoman.models.score_blocks import BLOCK_LINES
 
         values = {name: value for name, value in option_values(self.options).items() if name not in NOT_IN_JOB}

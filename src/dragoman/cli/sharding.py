@@ -16,7 +16,7 @@ from dragoman.cli.progress import amount_progress, format_rate
 from dragoman.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dragoman.sharding.manifest import Job
+    from dragoman.sharding.manifest import LineJob
     from dragoman.sharding.shard import ShardTask
 
 S = TypeVar("S", bound=Sized)
@@ -81,14 +81,15 @@ def new_job(
     suffix: str,
     one_line_each: bool,
     block_lines: int,
-) -> Job:
-    """Return what a command does with each line; see `dragoman.sharding.manifest.Job`."""
+) -> LineJob:
+    """Return what a command does with each line; see `dragoman.sharding.manifest.LineJob`."""
+    from dragoman.io.storage import model_digest
     from dragoman.models.loading import read_model_kind
-    from dragoman.sharding.manifest import Job, ModelDirectory, model_digest, option_texts
+    from dragoman.sharding.manifest import LineJob, ModelDirectory, option_texts
 
     for path in models:
         read_model_kind(path)  # raises an error if it is none
-    return Job(
+    return LineJob(
         command=command,
         models=tuple(ModelDirectory(name=path.name, sha256=model_digest(path)) for path in models),
         options=option_texts(options),
@@ -101,7 +102,7 @@ def new_job(
 
 @contextmanager
 def open_shard(
-    options: ShardOptions, directory: Path, job: Job, texts: Sequence[tuple[str, str | None]]
+    options: ShardOptions, directory: Path, job: LineJob, texts: Sequence[tuple[str, str | None]]
 ) -> Iterator[ShardTask | None]:
     """Yield the shard to process, which is locked; None if it is finished. `texts` are files with their fields."""
     from dragoman.data.line_blocks import LineText

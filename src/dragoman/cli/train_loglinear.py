@@ -78,6 +78,7 @@ def train_loglinear(
         remedy = "add such a feature to --features, for example class1, or remove --classes"
         raise DataError(f"--classes {classes}: no feature uses classes; {remedy}")
 
+    options = options.connected(training_config)
     base, training_config = options.start_training(LogLinearModel, model_config, training_config, given)
     if base is not None and classes is not None:
         raise DataError("--from has word classes already, if it needs them; remove --classes")

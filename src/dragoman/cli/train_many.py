@@ -13,9 +13,7 @@ from dragoman.cli.messages import info
 from dragoman.cli.option_groups import argument, option
 from dragoman.cli.run_progress import run_callbacks
 
-Jobs = Annotated[
-    int | None, option("--jobs N", "Runs at a time. Default: as many as the cores have threads for.", min=1)
-]
+Jobs = Annotated[int | None, option("--jobs N", "Runs at a time. Default: as many as fit the cores.", min=1)]
 RunsOutput = Annotated[
     Path | None, option("--output, -o DIR", "Directory of models, logs and results. Default: `output` of the file.")
 ]
@@ -58,9 +56,9 @@ def train_many(
         results = run_grid(grid, jobs, callbacks)
     print(grid_table(results))
     info(f"{grid.output}: {RESULTS_FILE}, {TABLE_FILE}")
-    failed = [result for result in results.results if result.status == "failed"]
-    for result in failed:
-        info(f"failed: {result.run.name}: {result.failure} ({result.run.log})")
-    if failed:
-        info(f"{len(failed)} of {len(grid.runs)} runs failed; the same command tries them again")
+    unfinished = [result for result in results.results if result.status != "finished"]
+    for result in unfinished:
+        info(f"{result.status}: {result.run.name}: {result.failure or 'was stopped'} ({result.run.log})")
+    if unfinished:
+        info(f"{len(unfinished)} of {len(grid.runs)} runs are not finished; the same command tries them again")
         raise typer.Exit(FAILED)

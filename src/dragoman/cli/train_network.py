@@ -83,6 +83,7 @@ def _train(
 ) -> None:
     from dragoman.data.word_vectors import read_word_vectors
 
+    options = options.connected(training_config)
     base, training_config = options.start_training(network, model_config, training_config, given)
     if base is not None and word_vectors is not None:
         raise DataError("--from has word vectors already; remove --word-vectors")

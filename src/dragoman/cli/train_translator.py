@@ -80,11 +80,13 @@ def train_translator(
     from dragoman.evaluation.task_scores import token_kind
     from dragoman.models.planning import StoredRun
     from dragoman.models.translator_training import describe_data
+    from dragoman.training.agreement import replaces_run
 
     if shortlist not in ("auto", "none"):
         raise DataError(f"--shortlist {shortlist}: choose auto or none")
     start.check_output(output)
     processes = connect_processes(training_config.device)
+    force = replaces_run(processes, output, force=force)
     processes.from_main(lambda: prepare_training_output(output, force=force))
     stored = None if force else StoredRun.read(output)
     setup, base = _set_up(texts, tokenizers, start, (model_config, training_config, given), stored)

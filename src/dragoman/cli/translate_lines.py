@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dragoman.io.output_formats import TranslationWriter
     from dragoman.models.line_translation import LineSampler, LineTranslator
     from dragoman.models.translation import BaseTranslator
-    from dragoman.sharding.manifest import Job
+    from dragoman.sharding.manifest import LineJob
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LineTranslation:
             with ExitStack() as files, task.output() as stream:
                 self._translate(translator, with_progress(task, batches), files, stream)
 
-    def _job(self) -> Job:
+    def _job(self) -> LineJob:
         from dragoman.data import formats
 
         options = option_values(self.search, self.sampling, self.fusion, self.output)

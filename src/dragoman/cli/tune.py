@@ -19,7 +19,7 @@ def tune(
     trials: Annotated[int | None, option("--trials N", "Number of trials, instead of that in the file.", min=1)] = None,
     minutes: Annotated[
         float | None,
-        option("--minutes N", "Minutes for all trials together, instead of those in the file.", min=0),
+        option("--minutes N", "Minutes for all trials together, instead of those in the file."),
     ] = None,
     jobs: Jobs = None,
 ) -> None:

@@ -15,10 +15,11 @@ from pathlib import Path
 from dragoman.core.errors import DataError, did_you_mean
 from dragoman.core.settings import GivenValue, format_value
 from dragoman.io.digests import file_digest
+from dragoman.io.storage import model_digest
 
 FILE, DIRECTORY = "FILE", "DIR"  # what the help of options calls their values
 CLASSES_TO_FIND = "brown:"  # the beginning of a value of --classes that is not a file
-DIGEST_LENGTH = 16  # of the digest of a file in records
+DIGEST_LENGTH = 16  # of the digest of a file or directory in records
 FLAG = re.compile(r"--[\w-]+")
 
 GivenOptions = Mapping[str, GivenValue]  # by names without dashes in front
@@ -85,6 +86,11 @@ class CommandLine:
             if self.options[name].value_name == FILE and not (name == "classes" and text.startswith(CLASSES_TO_FIND))
         }
 
+    def directories(self, given: GivenOptions) -> dict[str, str]:
+        """Return the names of directories that options name, by the names of the options."""
+        names = [name for name in given if self.options[name].value_name == DIRECTORY]
+        return {name: option_text(given[name].value) for name in names}
+
     def check_files(self, given: GivenOptions) -> None:
         """Raise an error for a file or directory that does not exist."""
         for name, text in self.files(given).items():
@@ -94,11 +100,10 @@ class CommandLine:
             if not Path(text).is_file():
                 problem = "is not a file" if Path(text).exists() else "no such file"
                 raise DataError(f"{origin}: {name} {text}: {problem}; paths start in the current directory")
-        for name, value in given.items():
-            path = Path(option_text(value.value))
-            if self.options[name].value_name == DIRECTORY and not path.is_dir():
+        for name, text in self.directories(given).items():
+            if not Path(text).is_dir():
                 problem = "no such directory; paths start in the current directory"
-                raise DataError(f"{value.origin}: {name} {path}: {problem}")
+                raise DataError(f"{given[name].origin}: {name} {text}: {problem}")
 
     def check_values(self, given: GivenOptions, arguments: Sequence[str] = (), source: str = "") -> None:
         """Raise an error for an option with a wrong value, or one that is missing.
@@ -118,8 +123,8 @@ class CommandLine:
             raise DataError(f"{origin}: {error}") from None
 
     def identity(self, given: GivenOptions) -> dict[str, str]:
-        """Return the options as text, with digests of the files that they name: what a result depends on."""
-        files = self.files(given)
+        """Return the options as text, with digests of the files and models that they name: what a result depends on."""
+        files = {**self.files(given), **self.directories(given)}
         return {
             name: f"sha256:{_digest(files[name])}" if name in files else option_text(value.value)
             for name, value in sorted(given.items())
@@ -128,7 +133,8 @@ class CommandLine:
 
 @cache
 def _digest(path: str) -> str:
-    return file_digest(Path(path))[:DIGEST_LENGTH]
+    named = Path(path)
+    return (model_digest(named) if named.is_dir() else file_digest(named))[:DIGEST_LENGTH]
 
 
 def option_text(value: object) -> str:

@@ -18,8 +18,8 @@ from dragoman.experiments.command_options import check_scalar, option_text, read
 from dragoman.experiments.directories import claim_directory
 from dragoman.experiments.grid_results import GridResults
 from dragoman.experiments.run_files import TRANSLATOR, FindCommand, RunFile, RunSource, read_run_file, run_name
-from dragoman.experiments.run_pool import PoolStatus, RunCallbacks, RunPool, possible_jobs
-from dragoman.experiments.runs import DEV, TEST, Run
+from dragoman.experiments.run_pool import PoolStatus, RunCallbacks, RunPool, possible_jobs, wait_for_writers
+from dragoman.experiments.runs import DEV, TEST, Run, RunRecord
 from dragoman.io.files import directory_lock
 
 SETTING = "setting"  # the name of the column of `settings`
@@ -144,6 +144,7 @@ def train_many(grid: Grid, jobs: int | None = None, callbacks: RunCallbacks = Ru
             callbacks.info(f"{grid.output}: {len(grid.runs) - len(waiting)} of {len(grid.runs)} runs are finished")
         if waiting:
             callbacks.info(describe_jobs(len(waiting), jobs, grid.threads, cores))
+        wait_for_writers(waiting, callbacks.info)
         results = GridResults(grid.source.command.name, grid.runs)
         with RunPool(jobs, grid.threads) as pool:
             _run_all(pool, waiting, results, grid, callbacks)
@@ -174,15 +175,18 @@ def _run_all(pool: RunPool, waiting: Iterable[Run], results: GridResults, grid: 
             pool.start(run)
         for run in pool.wait(SHOW_SECONDS):
             record = run.read_record()
-            failed, finished = failed + bool(record.failure), finished + (not record.failure)
-            callbacks.info(report_end(run, record.failure, results.describe(run)))
+            is_finished = not run.pending_steps(record)
+            failed, finished = failed + (not is_finished), finished + is_finished
+            callbacks.info(_report_end(run, record, results.describe(run)))
             results.write(grid.output)
         done = finished + failed - first
         left = (monotonic() - start) / done * (total - first - done) if done else None
         callbacks.show(PoolStatus(pool.status(), finished, failed, total, left))
 
 
-def report_end(run: Run, failure: str, result: str) -> str:
-    return (
-        f"{run.name}: failed: {failure} ({run.log})" if failure else f"{run.name}: finished{result and ': ' + result}"
-    )
+def _report_end(run: Run, record: RunRecord, result: str) -> str:
+    if record.failure:
+        return f"{run.name}: failed: {record.failure} ({run.log})"
+    if run.pending_steps(record):
+        return f"{run.name}: was stopped; the same command continues it"
+    return f"{run.name}: finished{result and ': ' + result}"

@@ -12,7 +12,9 @@ from pydantic import Field
 from dragoman.core.errors import DataError
 from dragoman.core.settings import GivenValue, Settings, read_settings, validate
 from dragoman.experiments.command_options import CommandLine, GivenOptions, check_scalar, option_text, read_options
-from dragoman.experiments.runs import TRAIN, Run, Step
+from dragoman.experiments.directories import MARK_FILE
+from dragoman.experiments.grid_results import RESULTS_FILE, TABLE_FILE
+from dragoman.experiments.runs import LOG_DIRECTORY, TRAIN, Run, Step
 
 TRANSLATOR = "train translator"
 EVALUATE = "evaluate"
@@ -31,6 +33,7 @@ RESERVED_IN_EVALUATION = {
     "threads": RESERVED["threads"],
 }
 UNUSUAL = re.compile(r"[^\w.+-]+")  # characters that are replaced in names of directories
+OTHER_NAMES = {LOG_DIRECTORY, RESULTS_FILE, TABLE_FILE, MARK_FILE}  # in the output directory, beside the runs
 MAX_NAME_PART = 40  # characters of a value in the name of a run
 
 FindCommand = Callable[[str], CommandLine]
@@ -135,10 +138,13 @@ def run_name(parts: Iterable[tuple[str, str]], names: set[str]) -> str:
     >>> names = set()
     >>> run_name([("hidden", "400,200"), ("seed", "1")], names), run_name([("text", "a/b.txt")], names)
     ('hidden=400-200,seed=1', 'text=a-b.txt')
+    >>> run_name([("", "logs")], names), run_name([("", "..")], names)
+    ('logs-2', 'run')
     """
-    joined = ",".join(f"{key}={_short(value)}" if key else _short(value) for key, value in parts) or "run"
+    joined = ",".join(f"{key}={_short(value)}" if key else _short(value) for key, value in parts)
+    joined = joined.lstrip(".") or "run"  # names with a dot in front are those of locks
     name, number = joined, 2
-    while name in names:
+    while name in names or name in OTHER_NAMES:
         name, number = f"{joined}-{number}", number + 1
     names.add(name)
     return name

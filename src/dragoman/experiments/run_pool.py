@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, sleep
 from types import TracebackType
@@ -21,11 +21,12 @@ from typing import IO, Self
 
 from dragoman.core.errors import shell_command
 from dragoman.experiments.runs import TRAIN, Run, RunRecord, Step, read_metrics, read_scores
-from dragoman.io.files import create_directory
+from dragoman.io.files import LockedError, create_directory, directory_lock, lock_file
 
 PROGRAM = (sys.executable, "-P", "-m", "dragoman")  # -P: no modules from the current directory
 POLL_SECONDS = 0.05
 SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
+STOPPED_CODES = (-signal.SIGTERM, 128 + signal.SIGTERM)  # of a process that was stopped, and may be continued
 LOG_TAIL = 4096  # bytes in which the last line of a log is looked for
 
 
@@ -86,6 +87,7 @@ class RunPool:
         self.jobs, self.threads = jobs, threads
         self._running: dict[str, _RunningStep] = {}
         self._done: list[Run] = []  # runs that had nothing left to do
+        self._is_stopping = False
 
     def __enter__(self) -> Self:
         return self
@@ -121,9 +123,9 @@ class RunPool:
             self._done.append(run)
 
     def wait(self, seconds: float) -> list[Run]:
-        """Return runs that are finished or have failed, as soon as there are any, or none after some seconds.
+        """Return runs that are finished, stopped or failed, as soon as there are any, or none after some seconds.
 
-        Steps that follow others are started.
+        Steps that follow others are started. A run that was stopped has steps left, and no failure in its record.
         """
         end = monotonic() + seconds
         while True:
@@ -140,6 +142,7 @@ class RunPool:
     def stop_all(self) -> None:
         """Let all runs save their state, and wait for them; a second interruption ends them at once."""
         processes = [running.process for running in self._running.values()]
+        self._is_stopping = True
         try:
             for process in processes:
                 process.terminate()
@@ -151,7 +154,7 @@ class RunPool:
             raise
         finally:
             for running in self._running.values():
-                self._save(running, stopped=True)
+                self._save(running)
             self._running.clear()
 
     def _start_step(self, run: Run, step: Step) -> None:
@@ -179,25 +182,25 @@ class RunPool:
         self._running[run.name] = _RunningStep(run, step, process, output, log_start)
 
     def _has_ended(self, running: _RunningStep) -> bool:
-        """Return whether a run has ended: its process has, and there is no next step, or the process has failed."""
+        """Return whether a run has ended: its process has, and there is no next step, or the process did not succeed."""
         if running.process.poll() is None:
             return False
         del self._running[running.run.name]
         record = self._save(running)
         steps = running.run.pending_steps(record)
-        if record.failure or not steps:
+        if running.process.returncode or not steps:
             return True
         self._start_step(running.run, steps[0])
         return False
 
-    def _save(self, running: _RunningStep, *, stopped: bool = False) -> RunRecord:
+    def _save(self, running: _RunningStep) -> RunRecord:
         """Write the result of a step to the record of its run."""
         run, step, record = running.run, running.step, running.run.read_record()
         code = running.process.returncode
         if step.name == TRAIN:
             changes = {"seconds": round(record.seconds + monotonic() - running.start, 3)}
             record = record.model_copy(update={**changes, "trained": code == 0, "scores": {}, "evaluations": {}})
-        failure = "" if code == 0 or stopped else _reason(running)
+        failure = "" if code == 0 or code in STOPPED_CODES or self._is_stopping else _reason(running)
         if running.output is not None:
             running.output.seek(0)
             content = running.output.read()
@@ -224,8 +227,8 @@ def _status(running: _RunningStep) -> RunStatus:
 def _reason(running: _RunningStep) -> str:
     """Return why a step failed: the last line that it wrote to the log, or the signal that ended it."""
     code = running.process.returncode
-    if code < 0 and -code != signal.SIGTERM:
-        return f"ended by {signal.Signals(-code).name}" + (", perhaps for want of memory" if code == -9 else "")
+    if code < 0:
+        return f"ended by {signal.Signals(-code).name}" + (", perhaps out of memory" if code == -9 else "")
     with running.run.log.open("rb") as log:
         size = log.seek(0, os.SEEK_END)
         log.seek(max(running.log_start, size - LOG_TAIL))
@@ -236,8 +239,32 @@ def _reason(running: _RunningStep) -> str:
 
 def _end_with_parent() -> Callable[[], None]:
     """Return a function that a new process calls, so that it receives SIGTERM when its parent ends for any reason."""
-    prctl = ctypes.CDLL(None).prctl
-    return lambda: prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def end_with_parent() -> None:
+        prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+        if os.getppid() != parent:  # it ended before
+            os._exit(128 + signal.SIGTERM)
+
+    return end_with_parent
+
+
+def wait_for_writers(runs: Iterable[Run], info: Callable[[str], None]) -> None:
+    """Wait until no process writes to the models of runs.
+
+    When this program is killed, its processes save their state, and lock their directories until that is done.
+    """
+    for run in runs:
+        is_waiting = False
+        while lock_file(run.model).exists():
+            try:
+                with directory_lock(run.model):
+                    break
+            except LockedError as error:
+                if not is_waiting:
+                    info(f"{run.name}: waiting for {error.holder}, which saves its state")
+                is_waiting = True
+                sleep(POLL_SECONDS)
 
 
 def possible_jobs(cores: int, threads: int, runs: int) -> int:

@@ -6,7 +6,7 @@ import math
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import mean
 from time import monotonic
@@ -22,12 +22,12 @@ from dragoman.core.threads import available_cores
 from dragoman.core.yaml_files import read_yaml
 from dragoman.experiments.directories import check_settings, claim_directory
 from dragoman.experiments.grid import SHOW_SECONDS, describe_jobs
-from dragoman.experiments.run_pool import PoolStatus, RunCallbacks, RunPool, possible_jobs
+from dragoman.experiments.run_pool import PoolStatus, RunCallbacks, RunPool, possible_jobs, wait_for_writers
 from dragoman.experiments.runs import Run, read_metrics
 from dragoman.experiments.search_space import Value
 from dragoman.experiments.study_results import StudyResults, TrialResult, format_objective
 from dragoman.experiments.tuning import Tuning
-from dragoman.io.files import directory_lock
+from dragoman.io.files import LockedError, directory_lock
 from dragoman.io.storage import CONFIG_FILE
 
 JOURNAL_FILE = "study.journal"
@@ -136,6 +136,7 @@ class _Search:
 
     def run_all(self, pool: RunPool) -> None:
         """Run all trials."""
+        wait_for_writers((self.tuning.run(trial.number, {}) for trial in self.interrupted), self.callbacks.info)
         while True:
             while pool.has_room and (trial := self._next_trial()) is not None:
                 self._start(pool, trial)
@@ -220,11 +221,13 @@ class _Search:
         self._is_bad(run)  # reports the rest of its losses, for trials to come
         trial, record = self.running.pop(run.name), run.read_record()
         trial.set_user_attr(RUN_SECONDS, record.seconds)
-        if run.name in self.stopped and record.failure:
+        if record.failure:
+            self._fail(run, trial, record.failure)
+        elif run.pending_steps(record) and run.name in self.stopped:
             self.study.tell(trial.number, state=TrialState.PRUNED)
             self.callbacks.info(f"{run.name}: stopped: worse than the median of the trials before")
-        elif record.failure:
-            self._fail(run, trial, record.failure)
+        elif run.pending_steps(record):
+            self.callbacks.info(f"{run.name}: was stopped; the same command continues it")
         else:
             value = self.tuning.value(run, record)
             if value is None or not math.isfinite(value):
@@ -257,7 +260,13 @@ class _Search:
         best = self._best()
         for trial in self.study.get_trials(deepcopy=False):
             if trial.state.is_finished() and (best is None or trial.number != best.number):
-                shutil.rmtree(self.tuning.run(trial.number, {}).model, ignore_errors=True)
+                self._remove_model(self.tuning.run(trial.number, {}).model)
+
+    def _remove_model(self, model: Path) -> None:
+        """Remove a model, unless a process still writes to its directory: then it is removed after a later trial."""
+        if model.is_dir():
+            with suppress(LockedError), directory_lock(model):
+                shutil.rmtree(model, ignore_errors=True)
 
     def _best(self) -> FrozenTrial | None:
         """Return the first trial with the best value; None if none is finished."""

@@ -118,6 +118,8 @@ def read_tuning(
     """
     source, settings, given = read_run_file(path, TuneFile, find_command)
     assert isinstance(settings, TuneFile)
+    if minutes is not None and not minutes > 0:
+        raise DataError(f"--minutes {minutes:g}: must be above 0")
     limits = {"trials": trials, "minutes": minutes}
     settings = settings.model_copy(update={name: limit for name, limit in limits.items() if limit is not None})
     if settings.trials is None and settings.minutes is None:

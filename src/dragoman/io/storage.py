@@ -8,6 +8,7 @@ Each file that is replaced on its own carries its SHA-256 digest; see `dragoman.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ from safetensors.numpy import save_file
 from dragoman.core.defaults import LETTERS_FILE, SENTENCEPIECE_FILE
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.io import digests
-from dragoman.io.digests import DIGEST, FILES, MAX_COPIED_SIZE, arrays_digest, check_files
+from dragoman.io.digests import DIGEST, FILES, MAX_COPIED_SIZE, arrays_digest, check_files, file_digest
 from dragoman.io.files import atomic_directory, directory_lock, is_temporary, real_path
 
 CONFIG_FILE, VOCAB_FILE, ARRAYS_FILE = "config.yaml", "vocab.tsv", "model.safetensors"  # in each model directory
@@ -55,6 +56,8 @@ TOKENIZER_FILES = {
 }
 TRAINING_FILES = {CHECKPOINT_FILE, METRICS_FILE, PACE_FILE}
 MODEL_FILES = {*ALIGNER_FILES, *TOKENIZER_FILES, *TRAINING_FILES, SHORTLIST_FILE, EXAMPLES_FILE}
+# Files of a model that change none of its results.
+UNUSED_FILES = {CARD_FILE, CHECKPOINT_FILE, EXAMPLES_FILE, METRICS_FILE, PACE_FILE}
 DIGESTED_FILES = {VOCAB_FILE, SOURCE_VOCAB_FILE, LEXICON_FILE, *TOKENIZER_FILES}  # in config.yaml
 MODEL_DIRECTORY = DirectoryKind("a model", CONFIG_FILE, frozenset(MODEL_FILES))
 ALIGNER_DIRECTORY = DirectoryKind("an aligner", CONFIG_FILE, frozenset(ALIGNER_FILES))
@@ -221,6 +224,18 @@ def read_metadata(path: Path) -> dict[str, str]:
             return dict(file.metadata() or {})
     except (OSError, SafetensorError):
         raise DataError(f"{path}: damaged; {BROKEN_DIRECTORY}") from None
+
+
+def model_digest(directory: Path) -> str:
+    """Return a digest of the files of a model directory that its results depend on."""
+    if not directory.is_dir():
+        raise DataError(f"{directory}: no such directory; pass a directory written by dragoman train")
+    digest = hashlib.sha256()
+    for file in sorted(directory.rglob("*")):
+        if file.is_file() and file.name not in UNUSED_FILES and not file.name.startswith("."):
+            recorded = read_metadata(file).get(DIGEST) if file.suffix == ".safetensors" else None
+            digest.update(f"{file.relative_to(directory).as_posix()} {recorded or file_digest(file)}\n".encode())
+    return digest.hexdigest()
 
 
 def _read_or_map(path: Path) -> NDArray[np.uint8]:

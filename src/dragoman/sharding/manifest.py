@@ -16,15 +16,13 @@ from pydantic import ValidationError
 
 from dragoman.core.errors import DataError, file_errors
 from dragoman.data.line_blocks import LineText
-from dragoman.io.digests import DIGEST, file_digest
 from dragoman.io.files import LockedError, directory_lock, write_text
-from dragoman.io.storage import CARD_FILE, CHECKPOINT_FILE, EXAMPLES_FILE, METRICS_FILE, PACE_FILE, read_metadata
+from dragoman.io.storage import model_digest
 from dragoman.sharding.plan import OnProgress, Record, Shard, plan_shards
 
 MANIFEST_FILE = "manifest.json"
 FORMAT = 1  # of manifests
 POLL_SECONDS = 0.2  # between attempts to lock the manifest
-NOT_USED = {CARD_FILE, CHECKPOINT_FILE, EXAMPLES_FILE, METRICS_FILE, PACE_FILE}  # files of models that change no result
 
 R = TypeVar("R", bound=Record)
 
@@ -44,7 +42,7 @@ class ModelDirectory(Record):
     sha256: str
 
 
-class Job(Record):
+class LineJob(Record):
     """What is done with each line."""
 
     command: str
@@ -61,7 +59,7 @@ class Manifest(Record):
 
     format: int
     texts: tuple[TextFile, ...]
-    job: Job
+    job: LineJob
     shards: tuple[Shard, ...]
 
     @property
@@ -98,18 +96,6 @@ def _option_text(value: object) -> str:
     return model_digest(value) if isinstance(value, Path) and value.is_dir() else str(value)
 
 
-def model_digest(directory: Path) -> str:
-    """Return a digest of the files of a model directory that its results depend on."""
-    if not directory.is_dir():
-        raise DataError(f"{directory}: no such directory; pass a directory written by dragoman train")
-    digest = hashlib.sha256()
-    for file in sorted(directory.rglob("*")):
-        if file.is_file() and file.name not in NOT_USED and not file.name.startswith("."):
-            recorded = read_metadata(file).get(DIGEST) if file.suffix == ".safetensors" else None
-            digest.update(f"{file.relative_to(directory).as_posix()} {recorded or file_digest(file)}\n".encode())
-    return digest.hexdigest()
-
-
 def read_record(path: Path, kind: type[R]) -> R:
     """Read a JSON file of a sharded run."""
     with file_errors(path):
@@ -137,7 +123,7 @@ def read_manifest(path: Path) -> Manifest:
 
 def open_manifest(
     directory: Path,
-    job: Job,
+    job: LineJob,
     texts: Sequence[LineText],
     shards: int,
     *,
@@ -177,25 +163,34 @@ def _check_new(directory: Path) -> None:
         raise DataError(f"{directory}: has other files, and no {MANIFEST_FILE}; name a new or empty directory")
 
 
-def _check_same(path: Path, manifest: Manifest, job: Job, texts: Sequence[LineText], shards: int) -> None:
+def _check_same(path: Path, manifest: Manifest, job: LineJob, texts: Sequence[LineText], shards: int) -> None:
     """Raise an error that names the first difference between a manifest and what this process was asked to do."""
     for before, now in _differences(manifest, job, [text_file(text) for text in texts], shards):
         remedy = "give what the other shards were given, or name another directory with -o"
         raise DataError(f"{path}: is of a run with {before}, and this one has {now}; {remedy}")
 
 
-def _differences(manifest: Manifest, job: Job, files: Sequence[TextFile], shards: int) -> Iterator[tuple[str, str]]:
+def _describe(value: str | None) -> str:
+    """Return the value of an option for a message.
+
+    >>> _describe("5"), _describe("True"), _describe("False"), _describe("None")
+    ('5', '(on)', '(off)', '(not given)')
+    """
+    return {"True": "(on)", "False": "(off)", "None": "(not given)", None: "(not given)"}.get(value, str(value))
+
+
+def _differences(manifest: Manifest, job: LineJob, files: Sequence[TextFile], shards: int) -> Iterator[tuple[str, str]]:
     """Yield descriptions of what differs between a manifest and what this process was asked to do."""
     old, new = manifest.job, job
     names = {**old.options, **new.options}
     pairs = [
         ("the command", old.command, new.command),
         ("--shards", str(len(manifest.shards)), str(shards)),
-        ("a number of texts of", str(len(manifest.texts)), str(len(files))),
-        *((f"--{name}", old.options.get(name), new.options.get(name)) for name in names),
-        ("a number of models of", str(len(old.models)), str(len(new.models))),
+        ("number of texts:", str(len(manifest.texts)), str(len(files))),
+        *((f"--{name}", *(_describe(job.options.get(name)) for job in (old, new))) for name in names),
+        ("number of models:", str(len(old.models)), str(len(new.models))),
         ("dragoman", old.version, new.version),
-        ("blocks of lines of", str(old.block_lines), str(new.block_lines)),
+        ("lines per block:", str(old.block_lines), str(new.block_lines)),
     ]
     yield from ((f"{name} {before}", f"{name} {now}") for name, before, now in pairs if before != now)
     for file, other in zip(manifest.texts, files, strict=False):

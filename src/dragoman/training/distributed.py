@@ -17,7 +17,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -28,11 +27,11 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from dragoman.core.errors import DataError, DragomanError, shorten
-from dragoman.core.processes import RESTARTS, local_rank, on_one_machine, process_count, process_rank
+from dragoman.core.processes import local_rank, on_one_machine, process_count, process_rank
+from dragoman.training.process_store import TIMEOUT, agree_on_prefix
 
 T = TypeVar("T")
 
-TIMEOUT = timedelta(minutes=10)  # without an answer from another process; it may be writing a checkpoint
 BUCKET_BYTES = 25 << 20  # of gradients that are summed at a time, as in DistributedDataParallel
 LOOPBACK = "lo"  # the network interface within a machine
 REPORT_DELAY = 0.3  # seconds in which process 0 may report an error that all processes have
@@ -124,17 +123,18 @@ class ProcessGroup:
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         total, *counts = self.sum([loss, *(float(parameter.grad is not None) for parameter in trained)])
         used = [parameter for parameter, count in zip(trained, counts, strict=True) if count]
-        with self._connection_errors():
-            summed = []
-            for bucket in _buckets(used):
-                flat = torch.cat([_gradient(parameter).reshape(-1) for parameter in bucket])
+        summed = []
+        for bucket in _buckets(used):
+            flat = torch.cat([_gradient(parameter).reshape(-1) for parameter in bucket])
+            with self._connection_errors():
                 summed.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
-            for bucket, flat, work in summed:
-                assert work is not None
+        for bucket, flat, work in summed:
+            assert work is not None
+            with self._connection_errors():
                 work.wait()
-                parts = flat.split([parameter.numel() for parameter in bucket])
-                for parameter, part in zip(bucket, parts, strict=True):
-                    parameter.grad = part.view_as(parameter)
+            parts = flat.split([parameter.numel() for parameter in bucket])
+            for parameter, part in zip(bucket, parts, strict=True):
+                parameter.grad = part.view_as(parameter)
         return total
 
     def sum(self, values: Sequence[float], /) -> list[float]:
@@ -277,7 +277,7 @@ def _connect(device: str) -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)  # so that no other machine can connect
     try:
         store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
-        store = PrefixStore(f"attempt {os.environ.get(RESTARTS, 0)}", store)
+        store = PrefixStore(f"attempt {agree_on_prefix(store, rank, world_size)}", store)
         backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
         group_store = PrefixStore("group", store)
         dist.init_process_group(backend, store=group_store, rank=rank, world_size=world_size, timeout=TIMEOUT)
@@ -300,10 +300,11 @@ def disconnect() -> None:
 def may_report(error: BaseException) -> bool:
     """Return whether this process reports its error: only the first one that fails does.
 
-    The others fail because of it, or with the same error. Process 0 comes first if all have the same one.
+    The others fail because of it, or with the same error. Process 0 comes first if all have the same one. Before they
+    are connected, the first process of each machine reports its error.
     """
     if _store is None:
-        return process_rank() == 0
+        return local_rank() == 0
     if process_rank() and not isinstance(error, ProcessLostError):
         time.sleep(REPORT_DELAY)
     try:

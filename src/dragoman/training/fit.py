@@ -22,16 +22,16 @@ from torch import nn
 
 from dragoman.core.errors import DataError, DragomanError
 from dragoman.core.memory import release_freed_memory
-from dragoman.core.processes import was_restarted
 from dragoman.core.settings import validate
 from dragoman.core.threads import available_cores, limit_threads
 from dragoman.data.corpus import Corpus, ParallelCorpus
 from dragoman.data.placeholders import has_placeholders
 from dragoman.data.unknown_words import ClosedVocabulary
 from dragoman.io.files import directory_lock
+from dragoman.training.agreement import check_same_data, replaces_run
 from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.config import TrainingConfig
-from dragoman.training.distributed import Communicator, communicator
+from dragoman.training.distributed import communicator
 from dragoman.training.fine_tuning import frozen, replayed_examples, with_replay
 from dragoman.training.loop import (
     MAX_LOSS,
@@ -55,6 +55,7 @@ from dragoman.training.objectives import (
 )
 from dragoman.training.pace import PaceLog, TimeReserve
 from dragoman.training.precision import Precision, choose_precision, precision_choice
+from dragoman.training.process_store import note_replaced
 from dragoman.training.progress import Progress
 from dragoman.training.protocols import Examples, ExamplesT, LikelihoodModel, StorableModel, TranslationModel
 from dragoman.training.run_directory import (
@@ -141,7 +142,7 @@ def fit(
         config: Settings of training.
         output: A directory for the model and checkpoints. A training run that was stopped or killed is resumed by the
             same call, with bit-identical results.
-        force: Replace a training run in the directory, unless torchrun has restarted this process.
+        force: Replace a training run in the directory, unless this job has done so before torchrun restarted it.
         callback: Called when training starts and after each step, in process 0 if several train together.
         objective: Function of model, examples and generator (None in evaluation) that returns all losses.
         replay: Old training data, against forgetting: a sample of it is the share `replay_share` of every epoch.
@@ -170,8 +171,8 @@ def fit(
     if earlier and config.unknown_rate is None:
         config = validate(config, {"unknown_rate": 0.0}, "settings")
     processes = communicator(config.device)
-    check_same_data(processes, model, texts)
-    force = force and not was_restarted()
+    check_same_data(processes, model, texts, output)
+    force = replaces_run(processes, output, force=force)
     stored = {} if output is None or force else processes.from_main(lambda: stored_training_settings(Path(output)))
     is_chosen = config.precision == "auto" and "precision" not in stored
     reason = precision_choice("auto", model, config.device).reason if is_chosen else ""
@@ -233,9 +234,14 @@ def _start_or_resume(
             raise DataError("only models of this package can be trained in a directory; leave out output")
         directory = TrainingDirectory(Path(output), model)
     state = TrainState.create(model, task.config)
-    finished = processes.from_main(
-        lambda: directory is not None and directory.create_or_resume(state, task.config, force=force)
-    )
+
+    def create_or_resume() -> bool:
+        is_finished = directory is not None and directory.create_or_resume(state, task.config, force=force)
+        if force and directory is not None:
+            note_replaced(directory.path)
+        return is_finished
+
+    finished = processes.from_main(create_or_resume)
     share_state(state, processes)
     if not finished:
         if directory is not None:
@@ -255,24 +261,6 @@ def _start_or_resume(
 
 def _ignore(event: object) -> None:
     """Do nothing with an event."""
-
-
-def check_same_data(processes: Communicator, model: nn.Module, texts: Mapping[str, Examples | None]) -> None:
-    """Raise an error if not all processes have the same texts and a model of the same shape."""
-    if processes.world_size == 1:
-        return
-    contents: dict[str, object] = {
-        f"{name} text": [text.fingerprint() if isinstance(text, Corpus | ParallelCorpus) else text.sizes.tolist()]
-        for name, text in texts.items()
-        if text is not None
-    }
-    contents["model"] = [[name, *tensor.shape] for name, tensor in model.state_dict().items()]
-    main = processes.from_main(lambda: contents)
-    names = [*(f"{name} text" for name in texts), "model"]
-    counts = processes.sum([contents.get(name) != main.get(name) for name in names])
-    if different := [name for name, count in zip(names, counts, strict=True) if count]:
-        remedy = "give all of them the same command and the same files"
-        raise DataError(f"the processes do not have the same {', '.join(different)}; {remedy}")
 
 
 def _earlier_data(model: nn.Module) -> list[object]:
