@@ -41,8 +41,13 @@ start() {
   mkdir -p "$directory"
   directory=$(cd "$directory" && pwd)
   launch master org.apache.spark.deploy.master.Master --host "$host" --port "$port" --webui-port 0
-  # If the port is taken, Spark starts the master at the next one.
-  wait_for "$directory/master.log" "Starting Spark master at spark://$host:$port\$"
+  wait_for "$directory/master.log" "Starting Spark master at"
+  # If the port is taken, by a cluster of another user for example, Spark starts the master at the next one.
+  if ! grep -q "Starting Spark master at spark://$host:$port\$" "$directory/master.log"; then
+    echo "port $port is taken; choose another with PORT" >&2
+    stop
+    exit 1
+  fi
   for number in $(seq "${1:-2}"); do
     launch "worker-$number" org.apache.spark.deploy.worker.Worker --host "$host" --webui-port 0 \
       --cores 1 --memory "$memory" --work-dir "$directory/work" "spark://$host:$port"

@@ -105,8 +105,11 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
         and not os.environ.get("DRAGOMAN_DEBUG")
     ):
         with tempfile.TemporaryFile() as log:
-            try:  # Spark's process writes its messages to a file, which is read only if it does not start
-                SparkContext._gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
+            # Spark's process writes its messages to a file, which is read only if it does not start. In a session of its
+            # own it gets no signals of the terminal or the process group; it ends when its standard input is closed.
+            place = {"stdout": log, "stderr": log, "start_new_session": True}
+            try:
+                SparkContext._gateway = launch_gateway(conf, place)
             except (PySparkException, OSError) as error:
                 raise DragomanError(f"Spark could not be started ({_last_line(log) or error})") from error
             SparkContext._jvm = SparkContext._gateway.jvm
