@@ -150,8 +150,9 @@ def test_more_of_the_text_is_recommended_if_some_was_left_out() -> None:
     object.__setattr__(result, "shuffled_perplexity", None)
     for pairs, epochs in ((10_000, 0.5), (1_000, 5.0), (10_000, 5.0)):
         training = FitResult(Progress(), epochs, 0.0)
-        assert "--force" not in explain_poor_result(result, training, pairs)
-        assert "start again with --force and more --minutes" in explain_poor_result(result, training, pairs, 500)
+        more_text = "start again with --force and more --minutes"
+        assert more_text not in explain_poor_result(result, training, pairs)
+        assert more_text in explain_poor_result(result, training, pairs, 500)
 
 
 def test_more_time_is_recommended_for_little_text_if_training_was_improving() -> None:

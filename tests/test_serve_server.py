@@ -161,10 +161,10 @@ def block_next_words(service: Service, release: threading.Event, monkeypatch: py
     model, started = service.registry.get("words").load_language_model(), list[object]()
     continuations = model.continuations
 
-    def wait_and_predict(self: LanguageModel, prefix: str, k: int) -> object:
+    def wait_and_predict(self: LanguageModel, prefix: str, k: int, *, show_unknown: bool = True) -> object:
         started.append(prefix)
         release.wait(60)
-        return continuations(prefix, k)
+        return continuations(prefix, k, show_unknown=show_unknown)
 
     monkeypatch.setattr(type(model), "continuations", wait_and_predict)
     return started
