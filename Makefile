@@ -6,7 +6,7 @@ BIN := .venv/bin
 # starts compiles the modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo ladder test test-cluster tests lint coverage boundscheck torture bench bench-quick wheel clean
+.PHONY: demo ladder test test-slow tests lint coverage boundscheck torture bench bench-quick wheel clean
 
 demo: .venv/installed
 	$(BIN)/dragoman demo
@@ -20,11 +20,11 @@ test: .venv/dev
 	$(MAKE) -j 2 lint tests
 
 tests: .venv/dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not cluster"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
-# Tests that start Spark, or several processes for one training. Spark needs Java 17.
-test-cluster: .venv/dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m cluster
+# Tests that start Spark, which needs Java 17, or many processes.
+test-slow: .venv/dev
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m slow
 
 lint: .venv/dev
 	$(BIN)/ruff check .

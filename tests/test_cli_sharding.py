@@ -317,7 +317,7 @@ def test_a_process_killed_in_the_middle_leaves_no_output(
     assert not list((tmp_path / "parts").glob(".*.tmp-*"))
 
 
-@pytest.mark.cluster
+@pytest.mark.slow
 def test_the_commands_of_the_guide_work(
     good: Any, place: Path, shared: Path, tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ from dragoman.training.batch_order import SENTENCES, STREAM
 from dragoman.training.process_store import agree_on_prefix
 from dragoman.training.run_directory import read_progress
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.slow
 
 TESTS = Path(__file__).parent
 TOLERANCES = {"float32": 1e-5, "bfloat16": 1e-5}  # of parameters; the others are float64

@@ -15,7 +15,7 @@ from command import DEV, TRAIN, good
 from guide_commands import guide_commands
 
 __all__ = ["good"]  # a fixture
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.slow
 
 GRID = """\
 command: train ngram

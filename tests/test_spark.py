@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytestmark = [
-    pytest.mark.cluster,
+    pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java, which is not installed"),
 ]
 

@@ -22,6 +22,8 @@ from torture.inputs import READINGS, try_damaged, try_separators, write_all
 from torture.kills import kill_until_finished
 from torture.torn_writes import try_power_failures
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def replacing(tmp_path_factory: pytest.TempPathFactory) -> Campaign:

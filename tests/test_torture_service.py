@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from torture.service import run_campaign
+
+pytestmark = pytest.mark.slow
 
 
 def test_service_survives_attacks() -> None:

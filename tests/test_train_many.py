@@ -24,6 +24,8 @@ from dragoman.experiments.run_pool import PoolStatus, RunCallbacks, RunPool, pos
 from dragoman.experiments.runs import Run
 from dragoman.report.runs import grid_table
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = (sys.executable, "-S", str(Path(__file__).parent / "stand_in_program.py"))
 
 

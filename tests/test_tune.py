@@ -20,6 +20,8 @@ from dragoman.report.runs import trials_table
 from dragoman.report.tuning_charts import OptionPanel, draw_trials
 from test_train_many import events, hold_lock, place
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["place"]
 EXAMPLES = Path(__file__).parent.parent / "examples" / "experiments"
 RANGES = """search:
