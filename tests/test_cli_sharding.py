@@ -363,4 +363,4 @@ def test_options_reach_the_processes_of_parallel_as_they_are(
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/*.s*")), ids=lambda path: path.name)
 def test_example_scripts_are_correct_shell(script: Path) -> None:
-    subprocess.run(["bash", "-n", script], check=True)
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0

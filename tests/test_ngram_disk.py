@@ -172,8 +172,8 @@ def test_records_are_sorted_by_their_words(vocab_size: int) -> None:
         number, place = divmod(field, format.words_per_number)
         records[:, number] |= fields[:, field] << np.uint64(format.bits * (format.words_per_number - 1 - place))
     ordered = sort_records(records)
-    found = np.stack([format.fields(ordered, field) for field in range(6)], axis=1)
-    assert found.tolist() == sorted(fields.tolist())
+    unpacked = np.stack([format.fields(ordered, field) for field in range(6)], axis=1)
+    assert unpacked.tolist() == sorted(fields.tolist())
 
 
 def test_files_of_arrays(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ PROGRAM = (sys.executable, "-P", "-m", "dragoman")  # -P: no modules from the cu
 POLL_SECONDS = 0.05
 SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
 STOPPED_CODES = (-signal.SIGTERM, 128 + signal.SIGTERM)  # of a process that was stopped, and may be continued
-LOG_TAIL = 4096  # bytes in which the last line of a log is looked for
+LOG_TAIL = 4096  # bytes at the end of a log that are read to find its last line
 
 
 @dataclass(frozen=True)

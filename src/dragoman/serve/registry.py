@@ -153,8 +153,8 @@ class ModelEntry:
             try:
                 set_shortlist(translator, path, self.shortlists)
             except DataError as error:  # one aligner is for all translators, and may fit only some
-                own = "its own shortlist" if translator.has_shortlist else "all words"
-                warnings.warn(f"{self.name}: searches with {own} ({error})", stacklevel=2)
+                searched = "its own shortlist" if translator.has_shortlist else "all words"
+                warnings.warn(f"{self.name}: searches with {searched} ({error})", stacklevel=2)
             return translator
         return load_language_model(path, self.precision if self.kind in NEURAL_KINDS else None)
 

@@ -1,6 +1,6 @@
 """The manifest of a sharded run: texts, models, options and the plan of the shards.
 
-The first process of a run writes it; all others compare it with what they were asked to do. It depends on nothing but the
+The first process of a run writes it; all others compare it with their own command. It depends on nothing but the
 texts, the models and the options, so that it is the same whichever process is the first.
 """
 
@@ -164,7 +164,7 @@ def _check_new(directory: Path) -> None:
 
 
 def _check_same(path: Path, manifest: Manifest, job: LineJob, texts: Sequence[LineText], shards: int) -> None:
-    """Raise an error that names the first difference between a manifest and what this process was asked to do."""
+    """Raise an error that names the first difference between a manifest and this process's command."""
     for before, now in _differences(manifest, job, [text_file(text) for text in texts], shards):
         remedy = "give what the other shards were given, or name another directory with -o"
         raise DataError(f"{path}: is of a run with {before}, and this one has {now}; {remedy}")
@@ -180,7 +180,7 @@ def _describe(value: str | None) -> str:
 
 
 def _differences(manifest: Manifest, job: LineJob, files: Sequence[TextFile], shards: int) -> Iterator[tuple[str, str]]:
-    """Yield descriptions of what differs between a manifest and what this process was asked to do."""
+    """Yield descriptions of what differs between a manifest and this process's command."""
     old, new = manifest.job, job
     names = {**old.options, **new.options}
     pairs = [

@@ -113,8 +113,8 @@ def _raw_counts(windows: DataFrame, order: int) -> DataFrame:
 def _words_before(longer: DataFrame, order: int) -> DataFrame:
     """Return one row for each different word before an n-gram, from the n-grams that are one word longer."""
     shorter = [sf.col(f"w{position + 1}").alias(f"w{position}") for position in range(1, order + 1)]
-    zero, one = sf.lit(0).cast("long"), sf.lit(1).cast("long")
-    return longer.select(*shorter, zero.alias("count"), one.alias("adjusted"))
+    count, adjusted = sf.lit(0).cast("long"), sf.lit(1).cast("long")
+    return longer.select(*shorter, count.alias("count"), adjusted.alias("adjusted"))
 
 
 def adjusted_count_of_counts(counts: NgramCountTables) -> list[NDArray[np.float64]]:

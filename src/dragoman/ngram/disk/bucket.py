@@ -74,7 +74,7 @@ def _left_neighbours(
     """Return, for each order, how many different words precede each n-gram, and these words.
 
     The highest order has none. A word that precedes an n-gram precedes its contexts as well, so only what is different
-    in one order is looked at in the next lower one.
+    in one order is processed in the next lower one.
     """
     order, shift, mask = len(sizes), np.uint64(bits), np.uint64((1 << bits) - 1)
     result = [(np.zeros(int(sizes[-1]), np.int64), np.zeros(0, np.int32))]
